@@ -1,0 +1,48 @@
+"""The include graph's one table (docs: the item layout is in groundwire/adapters/dynamodb.py)."""
+
+from aws_cdk import RemovalPolicy
+from aws_cdk.aws_dynamodb import (
+    Attribute,
+    AttributeType,
+    Billing,
+    PointInTimeRecoverySpecification,
+    TableV2,
+)
+from aws_cdk.aws_iam import IGrantable
+from constructs import Construct
+
+_READ = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query")
+_WRITE = (
+    "dynamodb:PutItem",
+    "dynamodb:UpdateItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:BatchWriteItem",
+    "dynamodb:ConditionCheckItem",
+)
+
+
+class Index(Construct):
+    """The table, and the two ways it may be used: nobody scans it, and only the indexer writes (B-9)."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, removal_policy: RemovalPolicy) -> None:
+        super().__init__(scope, construct_id)
+        self.table = TableV2(
+            self,
+            "Table",
+            partition_key=Attribute(name="PK", type=AttributeType.STRING),
+            sort_key=Attribute(name="SK", type=AttributeType.STRING),
+            billing=Billing.on_demand(),
+            time_to_live_attribute="expires",
+            point_in_time_recovery_specification=PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            removal_policy=removal_policy,
+        )
+
+    def grant_read(self, grantee: IGrantable) -> None:
+        """Lets the grantee read items it can name."""
+        self.table.grant(grantee, *_READ)
+
+    def grant_read_write(self, grantee: IGrantable) -> None:
+        """Lets the grantee read, and write single items, batches and transactions."""
+        self.table.grant(grantee, *_READ, *_WRITE)

@@ -1,0 +1,48 @@
+"""What the index knows of one document (X-4). The node is the truth; reverse edges follow it."""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+
+from groundwire.findings import Finding, Verdict
+from groundwire.includes import Include
+from groundwire.pointers import Location
+
+
+def document_id(location: Location) -> str:
+    """A short name for a key that can be as long as a sort key may be: 26 characters of base32."""
+    digest = hashlib.sha256(f"{location.root.name}\0{location.key}".encode()).digest()
+    return base64.b32encode(digest).decode("ascii")[:26].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One document as last indexed; without `version` it is a tombstone."""
+
+    location: Location
+    version: str | None
+    version_id: str | None = None
+    size_bytes: int = 0
+    mime_type: str = ""
+    title: str | None = None
+    canonical_path: str | None = None
+    includes: tuple[Include, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    finding_count: int = 0
+    """All findings, also those over the number that is stored."""
+    verdict: Verdict = "valid"
+    """By the findings of the document itself; whether its targets exist is asked when it is read."""
+    fingerprint: str = ""
+    """SHA-256 of the first 65,536 bytes, and the size: what a moved document keeps."""
+    sequencer: str = ""
+    generation: str = ""
+    """A token that differs with every write; reverse edges carry their writer's."""
+    indexed_at: str = ""
+
+    @property
+    def exists(self) -> bool:
+        return self.version is not None
+
+    def targets(self) -> tuple[Location, ...]:
+        """The documents it includes, in order, each once."""
+        return tuple(self.location.at(each.key) for each in self.includes if each.counts and each.key)

@@ -1,0 +1,195 @@
+"""The fetches of one request: each document at most once, ahead of the search where something is known.
+
+What is fetched ahead never changes an answer (B-9): it only means that the search finds its document
+already there. Two sources say what will be needed: the index, read level by level, and the includes of
+documents that have arrived. The index cannot crowd out the documents: each has room of its own.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from groundwire.deadline import Deadline
+from groundwire.documents import PreparedDocument
+from groundwire.errors import FetchError, Unavailable
+from groundwire.limits import FETCH_WORKERS, MAX_DOCS
+from groundwire.nodes import Node
+from groundwire.pointers import Location, unicode_forms
+from groundwire.policy import CompositionPolicy
+from groundwire.ports import EdgeReader
+
+Fetch = Callable[[Location, int], PreparedDocument]
+Exists = Callable[[Location], bool]
+
+
+class DeadlinePassed(Exception):
+    """The request's time ran out while a document was awaited."""
+
+
+class _NotFetched(Exception):
+    """A fetch ahead that never began, because enough was already held or the request is over."""
+
+
+class Prefetch:
+    """A context manager around one request; without workers it fetches on demand, in the caller's thread."""
+
+    def __init__(
+        self,
+        fetch: Fetch,
+        exists: Exists,
+        policy: CompositionPolicy,
+        deadline: Deadline,
+        *,
+        workers: int = FETCH_WORKERS,
+    ) -> None:
+        self._fetch = fetch
+        self._exists = exists
+        self._policy = policy
+        self._deadline = deadline
+        self._lock = threading.Lock()
+        self._futures: dict[str, Future[PreparedDocument]] = {}
+        self._room_index = self._room_declared = 0
+        self._held_bytes = 0
+        self._over = False
+        self._visited: set[str] = set()
+        self._nodes: dict[str, Node] = {}
+        self._asked: set[str] = set()
+        self._ahead = ThreadPoolExecutor(workers, "prefetch") if workers else None
+        # What the search waits for never queues behind what it may not want.
+        self._demand = ThreadPoolExecutor(1, "demand") if workers else None
+        self._planner = ThreadPoolExecutor(1, "plan") if workers else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves at once: a hung store's thread is not waited for, and its result is read by nobody."""
+        self._over = True
+        for pool in (self._planner, self._ahead, self._demand):
+            if pool:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def roots(self, locations: Sequence[Location], index: EdgeReader | None, visited: set[str]) -> None:
+        """Makes room for the searches from these roots and begins to follow the index from them.
+
+        What is in `visited`, which the searches share, is not fetched ahead.
+        """
+        self._visited = visited
+        visited.update(location.uri for location in locations)
+        room = min(MAX_DOCS, len(locations) * (self._policy.max_docs - 1))
+        self._room_index = self._room_declared = room
+        if index and self._planner and self._policy.max_depth:
+            self._planner.submit(self._follow, list(locations), index)
+
+    def declared(self, document: PreparedDocument, depth: int) -> None:
+        """Begins to fetch what an attached document includes, if the search may still want it."""
+        if depth >= self._policy.max_depth or document.mime_type not in self._policy.traversable_mime_types:
+            return
+        for include in document.declaration.includes:
+            if include.counts and include.key:
+                self._room_declared -= self._begin(document.location.at(include.key), self._room_declared)
+
+    def result(self, location: Location, max_bytes: int) -> PreparedDocument:
+        """The document, awaited or fetched now; its FetchError, or DeadlinePassed."""
+        if not (self._demand and self._ahead):
+            return self._fetch(location, max_bytes)
+        with self._lock:
+            future = self._futures.get(location.uri)
+        for _ in range(2):
+            # A fetch ahead that has not begun is begun now; cancelling tells the two apart.
+            if future is None or future.cancel():
+                future = self._demand.submit(self._fetch, location, max_bytes)
+                with self._lock:
+                    self._futures[location.uri] = future
+            try:
+                return future.result(timeout=self._deadline.left())
+            except TimeoutError as error:
+                raise DeadlinePassed(location.uri) from error
+            except (_NotFetched, CancelledError):
+                future = None
+        raise AssertionError("a demanded fetch is never cancelled while its request runs")
+
+    def stored(self, location: Location) -> Location | None:
+        """Where a document is stored that is asked for by this key (I-5); None where nobody can say."""
+        for key in (location.key, *unicode_forms(location.key)):
+            try:
+                if self._exists_in_time(location.at(key)):
+                    return location.at(key)
+            except (FetchError, DeadlinePassed):
+                return None
+        return None
+
+    def _exists_in_time(self, location: Location) -> bool:
+        if self._deadline.passed():
+            raise DeadlinePassed(location.uri)
+        if not self._demand:
+            return self._exists(location)
+        try:
+            return self._demand.submit(self._exists, location).result(timeout=self._deadline.left())
+        except TimeoutError as error:
+            raise DeadlinePassed(location.uri) from error
+
+    def stale(self, documents: Sequence[PreparedDocument]) -> list[Location]:
+        """Those of `documents` of which the index, as far as it was read, says something else."""
+        with self._lock:
+            nodes, asked = dict(self._nodes), set(self._asked)
+        return [
+            document.location
+            for document in documents
+            if document.uri in asked and _disagrees(nodes.get(document.uri), document)
+        ]
+
+    def _begin(self, location: Location, room: int) -> bool:
+        with self._lock:
+            known = location.uri in self._futures or location.uri in self._visited
+            if not self._ahead or room <= 0 or self._over or known:
+                return False
+            self._futures[location.uri] = self._ahead.submit(self._run, location)
+            return True
+
+    def _run(self, location: Location) -> PreparedDocument:
+        budget = self._policy.max_include_bytes
+        if self._over or self._held_bytes > budget or self._deadline.passed():
+            raise _NotFetched
+        document = self._fetch(location, budget)
+        with self._lock:
+            self._held_bytes += document.size_bytes
+        return document
+
+    def _follow(self, level: list[Location], index: EdgeReader) -> None:
+        seen = {location.uri for location in level}
+        for _ in range(self._policy.max_depth):
+            if not level or self._over:
+                return
+            try:
+                nodes = index.nodes(level, deadline=self._deadline)
+            except Unavailable:
+                return  # an index that cannot answer costs speed only
+            with self._lock:
+                self._nodes.update(nodes)
+                self._asked.update(location.uri for location in level)
+            level = self._next_level(level, nodes, seen)
+
+    def _next_level(self, level: list[Location], nodes: Mapping[str, Node], seen: set[str]) -> list[Location]:
+        following: list[Location] = []
+        for location in level:
+            node = nodes.get(location.uri)
+            if node is None or node.mime_type not in self._policy.traversable_mime_types:
+                continue
+            for target in node.targets():
+                if target.uri not in seen and len(following) < MAX_DOCS:
+                    seen.add(target.uri)
+                    following.append(target)
+                    self._room_index -= self._begin(target, self._room_index)
+        return following
+
+
+def _disagrees(node: Node | None, document: PreparedDocument) -> bool:
+    if node is None or node.version != document.version:
+        return True
+    declared = [(i.raw, i.key) for i in document.declaration.includes]
+    return [(i.raw, i.key) for i in node.includes] != declared

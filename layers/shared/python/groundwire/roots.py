@@ -1,0 +1,154 @@
+"""Storage roots, who may read them, and the one question: may this caller read this root?
+
+Nothing is ever read outside a root. A pointer's bucket, drive, endpoint and region must be a root's (Z-2).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from groundwire.errors import ConfigurationError, PointerRefused
+
+SourceType = Literal["s3", "gcs", "sharepoint", "local"]
+SOURCE_TYPES: Final[tuple[SourceType, ...]] = ("s3", "gcs", "sharepoint", "local")
+_SCHEMES: Final[dict[SourceType, str]] = {
+    "s3": "s3",
+    "gcs": "gs",
+    "sharepoint": "sharepoint",
+    "local": "local",
+}
+
+ANYONE: Final = "*"
+"""A reader entry: every caller that API Gateway authenticated."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRoot:
+    """A place documents may be read from; `bucket` is the drive id on SharePoint, the name on local."""
+
+    name: str
+    source_type: SourceType
+    bucket: str
+    prefix: str = ""
+    """Without slashes at its ends; empty for the whole bucket."""
+    region: str | None = None
+    endpoint: str | None = None
+    force_path_style: bool = False
+    readers: tuple[str, ...] = ()
+    """`*`, an IAM role or user ARN, `group:<id>` or `scope:<name>`; nobody where empty."""
+    inbox_prefix: str = "inbox/"
+    """C-4: relative to the root."""
+
+    def uri(self, key: str) -> str:
+        """The canonical URI of the document at the full key `key`."""
+        return f"{_SCHEMES[self.source_type]}://{self.bucket}/{key}"
+
+    def contains(self, key: str) -> bool:
+        """Whether the full key `key` lies below the prefix, compared by whole segments."""
+        return not self.prefix or key.startswith(self.prefix + "/")
+
+    def relative(self, key: str) -> str:
+        """`key` without the prefix; the key must lie inside."""
+        return key[len(self.prefix) + 1 :] if self.prefix else key
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, as the platform authenticated them; never what a request body says (Z-3)."""
+
+    principal: str
+    groups: frozenset[str] = frozenset()
+    scopes: frozenset[str] = frozenset()
+
+    def names(self) -> Iterator[str]:
+        """Everything a root's `readers` may call this caller."""
+        yield self.principal
+        yield from (f"group:{group}" for group in self.groups)
+        yield from (f"scope:{scope}" for scope in self.scopes)
+
+
+IN_PROCESS: Final = Caller("in-process")
+"""The application that uses Groundwire as a library, or the person at the command line."""
+
+
+def may_read(caller: Caller, root: StorageRoot) -> bool:
+    """Whether `caller` may read documents of `root` (Z-1)."""
+    return caller is IN_PROCESS or ANYONE in root.readers or any(n in root.readers for n in caller.names())
+
+
+class StorageRoots:
+    """The configured roots; refuses a configuration that could be read in two ways."""
+
+    def __init__(self, roots: Iterable[StorageRoot]) -> None:
+        self._roots = tuple(roots)
+        self.by_name = {root.name: root for root in self._roots}
+        if len(self.by_name) != len(self._roots):
+            raise ConfigurationError("two storage roots have the same name")
+        homes: dict[tuple[str, str], object] = {}
+        places: set[tuple[str, str, str]] = set()
+        for root in self._roots:
+            _check(root)
+            home = _endpoint(root.endpoint)
+            if homes.setdefault((root.source_type, root.bucket), home) != home:
+                raise ConfigurationError(f"bucket {root.bucket!r} is configured at two endpoints")
+            place = (root.source_type, root.bucket, root.prefix)
+            if place in places:
+                raise ConfigurationError(f"two storage roots hold {root.uri(root.prefix)!r}")
+            places.add(place)
+
+    def __iter__(self) -> Iterator[StorageRoot]:
+        return iter(self._roots)
+
+    def holding(
+        self,
+        source_type: str,
+        bucket: str,
+        key: str,
+        *,
+        region: str | None = None,
+        endpoint: str | None = None,
+    ) -> StorageRoot:
+        """The root that holds the full key: of several, the one with the longest prefix.
+
+        A URI says neither region nor endpoint and takes the root's; PointerRefused
+        (`root_not_configured`) where no root matches.
+        """
+        matching = [
+            root
+            for root in self._roots
+            if root.source_type == source_type
+            and root.bucket == bucket
+            and root.contains(key)
+            and (region is None or region == root.region)
+            and (endpoint is None or _endpoint(endpoint) == _endpoint(root.endpoint))
+        ]
+        if not matching:
+            raise PointerRefused("root_not_configured", "no storage root holds this document")
+        return max(matching, key=lambda root: len(root.prefix))
+
+
+def _check(root: StorageRoot) -> None:
+    if not root.name or not root.bucket or "/" in root.bucket:
+        raise ConfigurationError(
+            f"storage root {root.name!r}: name and bucket must be given, without slashes"
+        )
+    if root.prefix and not all(part not in ("", ".", "..") for part in root.prefix.split("/")):
+        raise ConfigurationError(f"storage root {root.name!r}: prefix {root.prefix!r} is not a plain path")
+    for reader in root.readers:
+        if not reader or any(char in " ,[]" or char < " " for char in reader):
+            raise ConfigurationError(
+                f"storage root {root.name!r}: reader {reader!r} holds a blank, comma or bracket"
+            )
+
+
+def _endpoint(endpoint: str | None) -> tuple[str, str, int | None] | None:
+    """An endpoint in the form two spellings of it share; None is the cloud's own."""
+    if endpoint is None:
+        return None
+    parts = urlsplit(endpoint)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1  # equals no endpoint that is configured
+    return parts.scheme, (parts.hostname or "").lower(), port or {"https": 443, "http": 80}.get(parts.scheme)
