@@ -85,8 +85,8 @@ class Environment:
         for root in self.storage_roots:
             if self.region and root.region and root.region != self.region:
                 raise EnvironmentRefused(
-                    f"{self.name}: the bucket of {root.name!r} is in {root.region}, the stack in {self.region}:"
-                    " its events would never reach the indexer; deploy a stack beside the bucket"
+                    f"{self.name}: the bucket of {root.name!r} is in {root.region}, the stack in"
+                    f" {self.region}, where its events would never arrive; deploy a stack beside the bucket"
                 )
 
 

@@ -1,7 +1,7 @@
 """The real command line against the reference, over random hostile folders: same input, same answer.
 
-`python -m tests.differential --folders 200 --seed 1` prints each kind of difference once, with the smallest folder
-found that shows it, and exits 1 if there is any. A folder depends on its seed and number alone.
+`python -m tests.differential --folders 200 --seed 1` prints each kind of difference once, with the smallest
+folder found that shows it, and exits 1 if there is any. A folder depends on its seed and number alone.
 """
 
 import argparse
@@ -45,7 +45,8 @@ FOLDERS = [
 ]
 STEMS = [
     "a", "b", "c", "d", "e", "f", "terms", "Terms", "index", "a b", "a%20b", "a+b", "a#b", "a*", "...", "~",
-    "lämpö", unicodedata.normalize("NFD", "lämpö"), "一覧", "\U0001f525", ".hidden", "._a", "con", "x'y", 'x"y',
+    "lämpö", unicodedata.normalize("NFD", "lämpö"), "一覧", "\U0001f525", ".hidden", "._a", "con", "x'y",
+    'x"y',
     "soft\u00adhyphen", "\uff0e\uff0e", "-dash", "12:30", "%2e", "trailing ", "k{0}", "[x]", "ﬁ",
 ]  # fmt: skip
 EXTENSIONS = [".md"] * 12 + [".markdown", ".txt", ".txt", ".csv", ".png", ".MD", ".Markdown", ".xyz", ""]
@@ -76,8 +77,19 @@ class Difference:
 # ------------------------------------------------------------------------------------------ generator
 
 
-def generate(rng: random.Random) -> Case:
+class Dice(random.Random):
+    """Random choices; a tame folder has sound documents and a deep graph, the others have everything."""
+
+    tame = False
+
+    def wild(self, chance: float) -> bool:
+        """True with this chance, an eighth of it in a tame folder."""
+        return self.random() < (chance / 8 if self.tame else chance)
+
+
+def generate(rng: Dice) -> Case:
     """A folder, documents in it and a policy."""
+    rng.tame = rng.random() < 0.5
     keys: list[str] = []
     for _ in range(rng.randint(3, 25)):
         folder = rng.choice(FOLDERS)
@@ -97,12 +109,15 @@ def generate(rng: random.Random) -> Case:
                 links[name] = target
     readable = [key for key in keys if key.lower().endswith((".md", ".markdown"))]
     docs = [rng.choice(keys if not readable or rng.random() < 0.1 else readable)]
+    if readable and rng.random() < 0.7:
+        # Most documents are near the leaves; the larger pictures say more.
+        docs = [max(rng.choices(readable, k=5), key=lambda key: len(search.search(files, key, {})["edges"]))]
     while rng.random() < 0.3:
         docs.append(rng.choice(readable or keys))
     return Case(files, links, docs, _policy(rng, files), rng.random() < 0.2)
 
 
-def _link(rng: random.Random, keys: Sequence[str]) -> tuple[str, str]:
+def _link(rng: Dice, keys: Sequence[str]) -> tuple[str, str]:
     return rng.choice(
         [
             ("link.md", rng.choice(keys)),
@@ -118,7 +133,7 @@ def _link(rng: random.Random, keys: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def _policy(rng: random.Random, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _policy(rng: Dice, files: Mapping[str, bytes]) -> dict[str, Any]:
     policy: dict[str, Any] = {}
     if rng.random() < 0.5:
         policy["maxDepth"] = rng.choice([0, 1, 1, 2, 3, 4, 5, 99])
@@ -144,26 +159,26 @@ def _policy(rng: random.Random, files: Mapping[str, bytes]) -> dict[str, Any]:
     return policy
 
 
-def _content(rng: random.Random, key: str, keys: Sequence[str]) -> bytes:
+def _content(rng: Dice, key: str, keys: Sequence[str]) -> bytes:
     if key.endswith(".png") and rng.random() < 0.7:
         return b"\x89PNG\r\n\x1a\n" + rng.randbytes(rng.randint(0, 40))
-    chance = rng.random()
-    if chance < 0.72:
+    if not rng.wild(0.28):
         return _document(rng, key, keys)
-    if chance < 0.77:
+    chance = rng.random()
+    if chance < 0.2:
         return _exact(rng, key, keys)
-    if chance < 0.84:
+    if chance < 0.4:
         return _body(rng).encode()
     return _odd(rng, key, keys)
 
 
-def _body(rng: random.Random) -> str:
+def _body(rng: Dice) -> str:
     return rng.choice(
         ["", "# Title\n", "Text\n---\nincludes: [no.md]\n---\n", "ä" * rng.randint(0, 200), "x" * 500]
     )
 
 
-def _document(rng: random.Random, key: str, keys: Sequence[str]) -> bytes:
+def _document(rng: Dice, key: str, keys: Sequence[str]) -> bytes:
     """An honest block, more or less."""
     end = rng.choice(LINE_ENDS)
     opening = "---" + rng.choice([""] * 9 + [" ", "\t", " \t "])
@@ -179,7 +194,7 @@ def _document(rng: random.Random, key: str, keys: Sequence[str]) -> bytes:
     return bom + text.encode() + (tail if text.endswith(("\n", "\r")) else b"")
 
 
-def _block(rng: random.Random, key: str, keys: Sequence[str]) -> list[str]:
+def _block(rng: Dice, key: str, keys: Sequence[str]) -> list[str]:
     parts: list[list[str]] = []
     base = key
     if rng.random() < 0.6:
@@ -190,19 +205,24 @@ def _block(rng: random.Random, key: str, keys: Sequence[str]) -> list[str]:
         parts.append(lines)
     if rng.random() < 0.85:
         parts.append(_includes(rng, base, keys))
-    if rng.random() < 0.3:
+    if rng.wild(0.3):
         parts.append(_extra(rng))
     rng.shuffle(parts)
-    if rng.random() < 0.04 and parts:
+    if rng.wild(0.04) and parts:
         parts.append(rng.choice(parts))  # every key of that part twice
     return [line for part in parts for line in part]
 
 
-def _title(rng: random.Random) -> list[str]:
+def _title(rng: Dice) -> list[str]:
+    if not rng.wild(0.5):
+        return [
+            rng.choice(
+                ["title: Plain", 'title: "Quoted: yes"', "title: no", "title: Lämpö", "title: 2024-13-45"]
+            )
+        ]
     return [
         rng.choice(
-            ["title: Plain", 'title: "Quoted: yes"', "title: no", "title: Lämpö", "title: 2024-13-45"] * 3
-            + [
+            [
                 "title: 12", "title: true", "title: [a, b]", "title: {a: b}", "title: !x y", "title: ''",
                 "title: x\u2028includes: [y]", "title: x\u2029y", "title: x\u0085- z", "title: 12:30:45",
                 "title: a: b", "title: {{ x }}", "title: @x", "title: `x`", "title: %x", "title: 0o17",
@@ -213,7 +233,7 @@ def _title(rng: random.Random) -> list[str]:
     ]  # fmt: skip
 
 
-def _canonical(rng: random.Random, key: str, keys: Sequence[str]) -> tuple[str | None, list[str]]:
+def _canonical(rng: Dice, key: str, keys: Sequence[str]) -> tuple[str | None, list[str]]:
     chance = rng.random()
     if chance < 0.3:
         declared: str | None = key
@@ -230,7 +250,8 @@ def _canonical(rng: random.Random, key: str, keys: Sequence[str]) -> tuple[str |
         "canonical_path: "
         + rng.choice(
             [
-                "/abs.md", "../up.md", "sops/../../up.md", "404", "true", "[a.md]", "''", "~", "", "null", ".",
+                "/abs.md", "../up.md", "sops/../../up.md", "404", "true", "[a.md]", "''", "~", "",
+                "null", ".",
                 "sops/", "a//b.md", "https://x/y.md", "C:/x.md", "'a\\b.md'", "%2e%2e/x.md", '"a\\tb.md"',
                 "!x a.md", "k" * 1025, "'..'",
             ]
@@ -238,13 +259,15 @@ def _canonical(rng: random.Random, key: str, keys: Sequence[str]) -> tuple[str |
     ]  # fmt: skip
 
 
-def _extra(rng: random.Random) -> list[str]:
+def _extra(rng: Dice) -> list[str]:
     return rng.choice(
         [
             ["Includes: [a.md]"], ["include: a.md"], ["canonicalPath: x.md"], ["Title: x"], ["INCLUDES: []"],
-            ["canonical-path: x.md"], ["owner: !!python/object/apply:os.getcwd []"], ["<<: {includes: [b.md]}"],
+            ["canonical-path: x.md"], ["owner: !!python/object/apply:os.getcwd []"],
+            ["<<: {includes: [b.md]}"],
             ["tags: &t [x, *t]"], ["tags: *nowhere"], ["tags: [&a x, *a]"], ["? [complex, key]", ": value"],
-            ["# comment"], ["", "# comment", ""], ["\tkey: value"], ["key:\tvalue"], ["review: {by: a, by: b}"],
+            ["# comment"], ["", "# comment", ""], ["\tkey: value"], ["key:\tvalue"],
+            ["review: {by: a, by: b}"],
             ["12: x"], ["true: x"], ["~: x"], ["tags: [a, b"], ["text: |", "  ---", "  includes: [x.md]"],
             ["text: >-", "  folded", "  text"], ["date: 2024-02-31"], ["%YAML 1.2"], ["tags: 'open"],
             ["- item"], ["just words"], ["key: {a: {b: {c: [1, 2]}}}"], ["owner: a", "owner: b"],
@@ -253,14 +276,15 @@ def _extra(rng: random.Random) -> list[str]:
     )  # fmt: skip
 
 
-def _includes(rng: random.Random, base: str, keys: Sequence[str]) -> list[str]:
-    chance = rng.random()
-    if chance < 0.08:
+def _includes(rng: Dice, base: str, keys: Sequence[str]) -> list[str]:
+    if rng.wild(0.1):
         return [
             rng.choice(
                 [
-                    "includes:", "includes: ''", 'includes: ""', "includes: ~", "includes: null", "includes: a.md",
-                    "includes: {a: b.md}", "includes: 12", "includes: []", "includes: ' '", "includes: !x []",
+                    "includes:", "includes: ''", 'includes: ""', "includes: ~", "includes: null",
+                    "includes: a.md",
+                    "includes: {a: b.md}", "includes: 12", "includes: []", "includes: ' '",
+                    "includes: !x []",
                     "includes: !!set {a.md}", "includes: !!str ''", "includes: !x ''", "includes: *i",
                     "base: &i [a.md, b.md]\nincludes: *i", "includes: &i [a.md, *i]", "includes: true",
                     "includes: [a.md]\nincludes: [b.md]", '"includes": [a.md]\nincludes: []',
@@ -268,7 +292,7 @@ def _includes(rng: random.Random, base: str, keys: Sequence[str]) -> list[str]:
             )
         ]  # fmt: skip
     count = rng.choice([1, 1, 2, 2, 3, 3, 4, 5, 8, 12])
-    if rng.random() < 0.03:
+    if rng.wild(0.03):
         count = rng.choice([99, 100, 101, 130])
     entries = [_entry(rng, base, keys) for _ in range(count)]
     if rng.random() < 0.12:
@@ -279,27 +303,30 @@ def _includes(rng: random.Random, base: str, keys: Sequence[str]) -> list[str]:
     return [rng.choice(["includes:", "includes: # list"]), *(f"{indent}- {entry}" for entry in entries)]
 
 
-def _entry(rng: random.Random, base: str, keys: Sequence[str]) -> str:
+def _entry(rng: Dice, base: str, keys: Sequence[str]) -> str:
     """One item as YAML."""
-    chance = rng.random()
-    if chance < 0.62:
+    if not rng.wild(0.4):
         return _scalar(rng, _spell(rng, base, rng.choice(keys)))
-    if chance < 0.72:
+    chance = rng.random()
+    if chance < 0.3:
         return _scalar(rng, _near(rng, base, keys))
-    if chance < 0.8:
+    if chance < 0.45:
         return rng.choice(
             [
-                "12", "007", "1.5", "1e3", "0x1F", ".inf", "true", "TRUE", "null", "~", "", "''", '"  "', '"\\t"',
+                "12", "007", "1.5", "1e3", "0x1F", ".inf", "true", "TRUE", "null", "~", "", "''",
+                '"  "', '"\\t"',
                 "{a: b.md}", "[a.md]", "path: a.md", "!x a.md", "!!int a.md", "no", "on", "2024-01-01",
-                "12:30:45", "1_000", "0b11", "-.INF", ".nan", "+12", "0o7", "&z a.md", "!!binary aGk=", "*z",
-                "|\n    a.md", ">-\n    a\n    b.md", "a\n    b.md", "a.md #note", "Null", "False", "tRUE", ".5",
+                "12:30:45", "1_000", "0b11", "-.INF", ".nan", "+12", "0o7", "&z a.md", "!!binary aGk=",
+                "*z",
+                "|\n    a.md", ">-\n    a\n    b.md", "a\n    b.md", "a.md #note", "Null", "False",
+                "tRUE", ".5",
                 "5.", "!!null ''", "*.md", "@a.md", "a: b",
             ]
         )  # fmt: skip
     return _scalar(rng, _hostile(rng, base, keys))
 
 
-def _spell(rng: random.Random, base: str, key: str) -> str:
+def _spell(rng: Dice, base: str, key: str) -> str:
     """A relative path from the folder of `base` to `key`, spelled one way or another."""
     folder = posixpath.dirname(base)
     up = [] if not folder else folder.split("/")
@@ -316,14 +343,14 @@ def _spell(rng: random.Random, base: str, key: str) -> str:
         return f"../{folder.rsplit('/', 1)[-1]}/{path}"
     if chance < 0.43:
         return path.replace("/", "/./")
-    if chance < 0.47:
+    if chance < 0.47 or (not path.isascii() and chance < 0.7):
         return unicodedata.normalize(rng.choice(["NFC", "NFD", "NFKC"]), path)
     if chance < 0.5:
         return path.swapcase()
     return path
 
 
-def _near(rng: random.Random, base: str, keys: Sequence[str]) -> str:
+def _near(rng: Dice, base: str, keys: Sequence[str]) -> str:
     """Something beside an existing document."""
     path = _spell(rng, base, rng.choice(keys))
     return rng.choice(
@@ -331,34 +358,42 @@ def _near(rng: random.Random, base: str, keys: Sequence[str]) -> str:
             path.rsplit(".", 1)[0], f"{path}#part", f"{path}?v=1", f"{path}.md", f"{path}/x.md", f" {path}",
             f"{path} ", path.replace(" ", "%20"), "gone.md", "gone/gone.md", "sops", "reference", "dir.md",
             "n" * 300 + ".md", f"{path}/", f"link.md/{path}", "link.md", "out.md", "broken.md", "circle.md",
-            "out/payroll.md", "loop/a.md", "to-sops/a.md", "out-absolute.md", "loop", posixpath.basename(base),
+            "out/payroll.md", "loop/a.md", "to-sops/a.md", "out-absolute.md", "loop",
+            posixpath.basename(base),
             ".hidden.md", "sops-link.md", "loop/link.md",
         ]
     )  # fmt: skip
 
 
-def _hostile(rng: random.Random, base: str, keys: Sequence[str]) -> str:
+def _hostile(rng: Dice, base: str, keys: Sequence[str]) -> str:
     path = _spell(rng, base, rng.choice(keys))
     return rng.choice(
         [
-            f"/{path}", "//host/x.md", "/etc/passwd", "https://x.example/a.md", "s3://b/k.md", "C:/a.md", "c:a.md",
-            "file:a.md", "mailto:x", "1a:b.md", "a.b:c.md", "a_b:c.md", "a\\b.md", "\\\\h\\s", "https:\\\\x",
-            "a\tb.md", "a\n", "a\0b.md", "a\x7fb.md", "a\u0080b.md", "a\u0085b.md", "a\u202eb.md", "a\u2066b.md",
-            "a\u200bb.md", "a\u200db.md", "a\u2060b.md", "\ufeffa.md", "a\U000e0041b.md", "a\u2069", "a\u202a",
-            "../" * 9 + "etc/passwd", "..", ".", "./", "../", "sub/..", "sub/.", "sub/", "../../kb_secret/payroll.md",
+            f"/{path}", "//host/x.md", "/etc/passwd", "https://x.example/a.md", "s3://b/k.md",
+            "C:/a.md", "c:a.md",
+            "file:a.md", "mailto:x", "1a:b.md", "a.b:c.md", "a_b:c.md", "a\\b.md", "\\\\h\\s",
+            "https:\\\\x",
+            "a\tb.md", "a\n", "a\0b.md", "a\x7fb.md", "a\u0080b.md", "a\u0085b.md", "a\u202eb.md",
+            "a\u2066b.md",
+            "a\u200bb.md", "a\u200db.md", "a\u2060b.md", "\ufeffa.md", "a\U000e0041b.md", "a\u2069",
+            "a\u202a",
+            "../" * 9 + "etc/passwd", "..", ".", "./", "../", "sub/..", "sub/.", "sub/",
+            "../../kb_secret/payroll.md",
             "../kb/a.md", "../../kb/a.md", "../kb_secret/payroll.md", "/..", "x/../../..", "../..",
-            "a//b.md", "./" + "/x.md", "....//a.md", ".../a.md", "..;/a.md", "a//", "x/..//y.md", "..//a.md",
+            "a//b.md", "./" + "/x.md", "....//a.md", ".../a.md", "..;/a.md", "a//", "x/..//y.md",
+            "..//a.md",
             "%2e%2e/a.md", "%2E./a.md", "..%2fa.md", "a%2fb.md", "a%5cb.md", "a%00.md", "%252e%252e/a.md",
-            "a%2525252fb.md", "a%252525252fb.md", "a%25252525252fb.md", "%2e/a.md", "../%2e%2e/a.md", "100%.md",
+            "a%2525252fb.md", "a%252525252fb.md", "a%25252525252fb.md", "%2e/a.md", "../%2e%2e/a.md",
+            "100%.md",
             "%zz.md", "%c0%ae%c0%ae/a.md", "%e4.md", "a%2eb.md", "%2f", "a%252e%252e.md", "%2e.%2e/x.md",
             "k" * 1021 + ".md", "k" * 1022 + ".md", "ä" * 520 + ".md", "d/" * 511 + "x", "d/" * 512 + "x",
             "*.md", "?.md", "[a].md", "~/a.md", "$HOME/a.md", "\uff0e\uff0e/a.md", "\u2024\u2024/a.md",
-            "a\u2044b.md", "a.md\u3000", "﹨a.md", "-", "a.md;b.md", "a.md\u00a0", "a|b.md", "<a>.md",
+            "a\u2044b.md", "a.md\u3000", "\ufe68a.md", "-", "a.md;b.md", "a.md\u00a0", "a|b.md", "<a>.md",
         ]
     )  # fmt: skip
 
 
-def _scalar(rng: random.Random, text: str) -> str:
+def _scalar(rng: Dice, text: str) -> str:
     """`text` as a YAML scalar: plain where that is safe, else quoted."""
     plain = text.isascii() and text.replace("/", "").replace(".", "").replace("-", "").isalnum()
     # A first letter keeps numbers, dates and indicators out; `true.md` and the like are still text.
@@ -369,7 +404,7 @@ def _scalar(rng: random.Random, text: str) -> str:
     return '"' + "".join(_escaped(rng, char) for char in text) + '"'
 
 
-def _escaped(rng: random.Random, char: str) -> str:
+def _escaped(rng: Dice, char: str) -> str:
     if char in '"\\':
         return "\\" + char
     point = ord(char)
@@ -380,7 +415,7 @@ def _escaped(rng: random.Random, char: str) -> str:
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
-def _exact(rng: random.Random, key: str, keys: Sequence[str]) -> bytes:
+def _exact(rng: Dice, key: str, keys: Sequence[str]) -> bytes:
     """A block that ends at the limit, or a byte to either side of it."""
     bom = b"\xef\xbb\xbf" if rng.random() < 0.2 else b""
     end = rng.choice(["\n", "\n", "\r\n"])
@@ -398,7 +433,7 @@ def _exact(rng: random.Random, key: str, keys: Sequence[str]) -> bytes:
     return bom + text.encode() + after
 
 
-def _odd(rng: random.Random, key: str, keys: Sequence[str]) -> bytes:
+def _odd(rng: Dice, key: str, keys: Sequence[str]) -> bytes:
     """Everything that is not an honest block."""
     block = "\n".join(_block(rng, key, keys))
     whole = f"---\n{block}\n---\nBody\n"
@@ -459,13 +494,17 @@ def _odd(rng: random.Random, key: str, keys: Sequence[str]) -> bytes:
         lambda: b"---\n~\n---\n",
         lambda: b"---\n" + b"[" * 3000 + b"\n---\n",
         lambda: b"---\na: " + b"[" * 900 + b"]" * 900 + b"\nincludes: [a.md]\n---\n",
-        lambda: b"---\n" + b"".join(b"k%d: &k%d [%s]\n" % (n, n, b", ".join([b"*k%d" % (n - 1)] * 9) if n else b"x")
-                                    for n in range(9)) + b"includes: [a.md]\n---\n",
+        lambda: f"---\n{_bomb()}includes: [a.md]\n---\n".encode(),
         lambda: whole.encode() + whole.encode(),
         lambda: whole.replace("\n", "\u2028").encode(),
         lambda: whole.replace("\n", "\n\n").encode(),
     ]  # fmt: skip
     return rng.choice(makers)()
+
+
+def _bomb() -> str:
+    lines = (f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 9) if n else 'x'}]\n" for n in range(9))
+    return "".join(lines)
 
 
 # ------------------------------------------------------------------------------------------ comparison
@@ -605,7 +644,7 @@ def _codes(name: str, mine: dict[str, Any], other: dict[str, Any]) -> str:
 
 def compare_explain(root: Path, case: Case) -> list[Difference]:
     """`explain`: the bundles and the exit code."""
-    ours = search.explain_roots(root, [root / key for key in case.docs], case.policy)["bundles"]
+    ours = [search.explain(root, root / key, case.policy) for key in case.docs]
     code, answer, complaint = run(explain_arguments(root, case))
     if answer is None or "Traceback" in complaint:
         return [Difference("explain crash", _last_line(complaint), "JSON", (code, complaint[-1500:]))]
@@ -651,6 +690,26 @@ def _compare_bundle(ours: dict[str, Any], theirs: dict[str, Any]) -> list[Differ
     return found
 
 
+def usage_is_checked(root: Path, key: str) -> list[Difference]:
+    """B-1, section 10: nonsense is a usage error, never a silent default."""
+    nonsense = [
+        ["--max-depth", "-1"],
+        ["--max-depth", "two"],
+        ["--max-depth", "1.5"],
+        ["--max-docs", "0"],
+        ["--max-include-bytes", "-1"],
+        ["--timeout-ms", "0"],
+        ["--on-fetch-error", "maybe"],
+        ["--no-such-option"],
+    ]
+    found = []
+    for options in nonsense:
+        code, _, complaint = run(["explain", "--json", "--root", str(root), *options, str(root / key)])
+        if code != 2 or "Traceback" in complaint:
+            found.append(Difference(f"usage {' '.join(options)}", "exit", 2, (code, complaint[-500:])))
+    return found
+
+
 def _last_line(text: str) -> str:
     return (text.strip().splitlines() or [""])[-1]
 
@@ -663,7 +722,7 @@ def bundle_ids_agree(root: Path, case: Case) -> list[Difference]:
     bundles = [answer["bundles"] if len(case.docs) > 1 else [answer] for answer in (first, again)]
     ids = [[bundle["bundleId"] for bundle in answer] for answer in bundles]
     found = [] if ids[0] == ids[1] else [Difference("explain bundleId differs", "asked twice", *ids)]
-    contents = {}
+    contents: dict[str, tuple[object, ...]] = {}
     for bundle in bundles[0]:
         documents = [bundle["root"], *bundle["included"]]
         identity = tuple((item["uri"], item["version"], item["sha256"]) for item in documents)
@@ -675,10 +734,15 @@ def bundle_ids_agree(root: Path, case: Case) -> list[Difference]:
 # ------------------------------------------------------------------------------------------ reporting
 
 
-def differences(case: Case, ids: bool = False) -> list[Difference]:
+def differences(case: Case, ids: bool = False, usage: bool = False) -> list[Difference]:
     """Lay the folder out and compare."""
     with laid_out(case) as root:
-        return compare(root, case) + (bundle_ids_agree(root, case) if ids else [])
+        found = compare(root, case)
+        if ids:
+            found += bundle_ids_agree(root, case)
+        if usage:
+            found += usage_is_checked(root, case.docs[0])
+        return found
 
 
 def smaller(case: Case, kind: str) -> Case:
@@ -761,8 +825,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     numbers = range(options.folders) if options.only is None else [options.only]
 
     def one(number: int) -> tuple[int, Case, list[Difference]]:
-        case = generate(random.Random(f"{options.seed}/{number}"))  # noqa: S311 - repeatable on purpose
-        return number, case, differences(case, ids=number % 20 == 0)
+        case = generate(Dice(f"{options.seed}/{number}"))
+        return number, case, differences(case, ids=number % 20 == 0, usage=number == 0)
 
     tally = Tally()
     with ThreadPoolExecutor(options.workers) as pool:
@@ -770,9 +834,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tally.add(number, case, found)
     for kind, count in tally.counts.most_common():
         number, case, difference = tally.first[kind]
-        if not options.no_shrink:
+        if not options.no_shrink and any(again.kind == kind for again in differences(case)):
             case = smaller(case, kind)
-            difference = next((d for d in differences(case) if d.kind == kind), difference)
+            difference = next((again for again in differences(case) if again.kind == kind), difference)
         print(f"\n{kind}: {count} of {len(numbers)} folders, first in seed {options.seed} number {number}")
         print(f"  at     {difference.where}\n  ours   {difference.ours}\n  theirs {difference.theirs}")
         print(describe(case))

@@ -75,8 +75,12 @@ class ServiceFunction(Construct):
         )
         Validations.of(self.function).acknowledge(
             Acknowledgment(
+                id="AwsSolutions-L1",
+                reason="Lock, wheels and bytecode are for this one version of Python; it changes with them.",
+            ),
+            Acknowledgment(
                 id="Annotation::@aws-cdk/aws-lambda:snapStartRequirePublish",
                 reason="Every caller goes through the alias, which is at a published version.",
-            )
+            ),
         )
         self.alias = Alias(self, "Live", alias_name="live", version=self.function.current_version)

@@ -453,16 +453,9 @@ def _plain(bundle: Bundle) -> dict[str, Any]:
 
 
 def explain(root: Path, doc: Path, policy: Mapping[str, object]) -> dict[str, Any]:
-    """The JSON of `groundwire explain --json DOC`."""
-    bundles: list[dict[str, Any]] = explain_roots(root, [doc], policy)["bundles"]
-    return bundles[0]
-
-
-def explain_roots(root: Path, docs: Sequence[Path], policy: Mapping[str, object]) -> dict[str, Any]:
-    """The same for several documents in one request."""
-    store = Folder(root)
-    keys = [doc.relative_to(root).as_posix() for doc in docs]
-    return {"bundles": [_bundle_json(root, bundle) for bundle in expand_roots(store, keys, policy)]}
+    """The JSON of `groundwire explain --json DOC`: one document, on its own."""
+    (bundle,) = expand_roots(Folder(root), [doc.relative_to(root).as_posix()], policy)
+    return _bundle_json(root, bundle)
 
 
 def _bundle_json(root: Path, bundle: Bundle) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class Declaration:
     title: str | None = None
     canonical_path: str | None = None
     """From the storage root, dot segments folded; None where absent or invalid."""
+    canonical_line: int | None = None
     includes: tuple[Include, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -91,7 +92,8 @@ def declare(location: Location, mime_type: str, content: bytes, size: int) -> De
     base = tuple((canonical or location.relative_path).split("/")[:-1])
     includes = _judge(block.entries, base, location)
     findings += [each for include in includes if (each := _remark(include, includes))]
-    return Declaration(block.title, canonical, includes, tuple(findings))
+    line = block.canonical_path.line if block.canonical_path else None
+    return Declaration(block.title, canonical, line, includes, tuple(findings))
 
 
 def _judge(

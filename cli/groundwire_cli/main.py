@@ -1,0 +1,140 @@
+"""The `groundwire` command. Exit 0: fine; 1: errors found, or a bundle incomplete with --strict; 2: usage."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from groundwire.errors import FetchError, InvalidRequest
+
+FINE, FOUND, USAGE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; the return value is the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except InvalidRequest as error:
+        flag = "--" + "".join(f"-{c.lower()}" if c.isupper() else c for c in error.field).replace("_", "-")
+        return _usage(f"{flag.replace('--traversable-mime-types', '--traversable-mime')} {error.problem}")
+    except FetchError as error:
+        return _usage(f"cannot read {error.uri}: {error.detail}")
+
+
+def _usage(problem: str) -> int:
+    print(f"groundwire: {problem}", file=sys.stderr)
+    return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="groundwire", description="Documents and the documents they include, before they are uploaded."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    lint = commands.add_parser("lint", help="check frontmatter and includes of files and folders")
+    lint.add_argument("paths", nargs="+", metavar="PATH", help="a document, or a folder of documents")
+    lint.set_defaults(run=_lint)
+    explain = commands.add_parser("explain", help="show the bundle each document would be grounded with")
+    explain.add_argument(
+        "paths", nargs="+", metavar="DOC", help="a document, explained on its own; or a folder of them"
+    )
+    explain.add_argument("--strict", action="store_true", help="exit 1 where a bundle is incomplete")
+    for flag in ("--max-depth", "--max-docs", "--max-include-bytes", "--timeout-ms"):
+        explain.add_argument(flag, type=int, metavar="N", help="overrides the policy's default")
+    explain.add_argument("--on-fetch-error", choices=("skip", "abort"))
+    explain.add_argument(
+        "--traversable-mime",
+        action="append",
+        metavar="TYPE",
+        help="a type to look for includes in; repeatable",
+    )
+    explain.set_defaults(run=_explain)
+    for command in (lint, explain):
+        command.add_argument(
+            "--root",
+            type=Path,
+            metavar="DIR",
+            help="the storage root; default: the nearest folder up with groundwire.toml or .git",
+        )
+        command.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _paths(options: argparse.Namespace) -> list[Path]:
+    """The paths that were given; InvalidRequest-free usage errors end the program."""
+    paths = [Path(each) for each in options.paths]
+    for path in (*paths, *([options.root] if options.root else [])):
+        if not path.exists():
+            raise _Usage(f"{path}: there is no such file or folder")
+    if options.root and not options.root.is_dir():
+        raise _Usage(f"--root {options.root}: this is not a folder")
+    for path in paths:
+        absolute = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
+        if options.root and not absolute.is_relative_to(options.root.resolve()):
+            raise _Usage(f"{path}: lies outside the storage root {options.root}")
+    return paths
+
+
+class _Usage(Exception):
+    """A usage error found after the arguments were parsed."""
+
+
+def _lint(options: argparse.Namespace) -> int:
+    from groundwire_cli.linting import lint
+
+    try:
+        result = lint(_paths(options), options.root)
+    except _Usage as error:
+        return _usage(str(error))
+    if options.json:
+        _print_json(result.as_json())
+    else:
+        from groundwire_cli.report import print_lint
+
+        print_lint(result)
+    return FOUND if result.failed else FINE
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from groundwire.shapes import bundle_json
+
+    from groundwire_cli.explaining import explain
+
+    try:
+        bundles = explain(paths := _paths(options), options.root, _policy(options))
+    except _Usage as error:
+        return _usage(str(error))
+    shapes = [bundle_json(bundle, bodies=False) for bundle in bundles]
+    if options.json:
+        single = len(paths) == 1 and not paths[0].is_dir()
+        _print_json(shapes[0] if single else {"bundles": shapes})
+    else:
+        from groundwire_cli.report import print_bundles
+
+        print_bundles(shapes)
+    incomplete = any(not bundle.complete for bundle in bundles)
+    return FOUND if options.strict and incomplete else FINE
+
+
+def _policy(options: argparse.Namespace) -> dict[str, Any]:
+    given = {
+        "maxDepth": options.max_depth,
+        "maxDocs": options.max_docs,
+        "maxIncludeBytes": options.max_include_bytes,
+        "timeoutMs": options.timeout_ms,
+        "onFetchError": options.on_fetch_error,
+        "traversableMimeTypes": options.traversable_mime,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
