@@ -64,6 +64,8 @@ class GroundwireStack(Stack):
     def _grant(self) -> None:
         self.documents.grant_read(self.indexer.role)
         self.index.grant_read_write(self.indexer.role)
+        # A message that means nothing is kept for an operator instead of being tried five times.
+        self.indexer.dead_letters.grant(self.indexer.role, "sqs:SendMessage")
         self.documents.grant_read(self.grounding.role)
         self.index.grant_read(self.grounding.role)
         # A stale index entry is repaired by its only writer, who is asked by a message (B-9).

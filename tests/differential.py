@@ -26,7 +26,7 @@ from tests.reference import search
 
 HEAD = 65_536
 ROOT_NAME = "kb"
-TRIALS = 80  # runs of the command line spent on making one reproduction smaller
+TRIALS = 150  # runs of the command line spent on making one reproduction smaller
 COMMAND_SECONDS = 120
 
 FOLDERS = [
@@ -778,18 +778,21 @@ def smaller(case: Case, kind: str) -> Case:
             case = replace(case, links=links)
     for key in list(case.files):
         lines = case.files[key].splitlines(keepends=True)
-        for at in reversed(range(1, len(lines))):
-            shorter = lines[:at] + lines[at + 1 :]
-            candidate = replace(case, files={**case.files, key: b"".join(shorter)})
-            if still(candidate):
-                case, lines = candidate, shorter
+        step = max(1, len(lines) // 2)
+        while step:
+            for at in reversed(range(1, len(lines), step)):
+                shorter = lines[:at] + lines[at + step :]
+                candidate = replace(case, files={**case.files, key: b"".join(shorter)})
+                if len(shorter) < len(lines) and still(candidate):
+                    case, lines = candidate, shorter
+            step //= 2
     return case
 
 
 def describe(case: Case) -> str:
     """A case as something to read and to repeat."""
-    parts = [f"  file {key!r}: {_shown(data)}" for key, data in case.files.items()]
-    parts += [f"  link {key!r} -> {target!r}" for key, target in case.links.items()]
+    parts = [f"  file {key!a}: {_shown(data)}" for key, data in case.files.items()]
+    parts += [f"  link {key!a} -> {target!a}" for key, target in case.links.items()]
     options = shlex.join([*flags(case.policy), *(["--strict"] if case.strict else []), "--", *case.docs])
     return "\n".join([*parts, f"  explain {options}"])
 
@@ -838,7 +841,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case = smaller(case, kind)
             difference = next((again for again in differences(case) if again.kind == kind), difference)
         print(f"\n{kind}: {count} of {len(numbers)} folders, first in seed {options.seed} number {number}")
-        print(f"  at     {difference.where}\n  ours   {difference.ours}\n  theirs {difference.theirs}")
+        # In ASCII: much of what differs here looks alike.
+        print(f"  at     {difference.where!a}\n  ours   {difference.ours!a}\n  theirs {difference.theirs!a}")
         print(describe(case))
     print(f"\n{len(numbers)} folders, {len(tally.counts)} kinds of difference")
     return 1 if tally.counts else 0

@@ -7,7 +7,7 @@ replaced. A bucket of ours goes the same way: the bucket's own property would ov
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Acknowledgment, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, RemovalPolicy, Stack, Token, Validations
 from aws_cdk.aws_iam import PolicyStatement, Role
 from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, CfnBucket, IBucket
 from constructs import Construct
@@ -124,8 +124,10 @@ class Documents(Construct):
 
     def _as_reported(self, root: DeployedRoot) -> str:
         """The objects' ARN pattern as cdk-nag names its finding: after the template's text."""
+        stack = Stack.of(self)
         if root.declared.bucket:
-            return f"arn:<AWS::Partition>:s3:::{root.declared.bucket}/{root.declared.folder}*"
+            partition = "<AWS::Partition>" if Token.is_unresolved(stack.partition) else stack.partition
+            return f"arn:{partition}:s3:::{root.declared.bucket}/{root.declared.folder}*"
         bucket = root.bucket.node.default_child
         assert isinstance(bucket, CfnBucket)
-        return f"<{Stack.of(self).get_logical_id(bucket)}.Arn>/{root.declared.folder}*"
+        return f"<{stack.get_logical_id(bucket)}.Arn>/{root.declared.folder}*"

@@ -1,7 +1,7 @@
 """From an object's event to the index: EventBridge, a queue, the indexer.
 
-Nothing is lost on the way without a trace: what EventBridge cannot deliver and what the indexer fails five
-times end in one dead-letter queue, from where both can be sent again (X-8).
+Nothing is lost on the way without a trace: what EventBridge cannot deliver, what the indexer fails five times
+and what it cannot read end in one dead-letter queue, from where it can be sent again (X-8).
 """
 
 from aws_cdk import Duration
@@ -54,6 +54,7 @@ class Indexer(Construct):
             settings=IndexerSettings(
                 GROUNDWIRE_TABLE=index.table.table_name,
                 GROUNDWIRE_STORAGE_ROOTS=tuple(root.settings for root in documents.roots),
+                GROUNDWIRE_DEAD_LETTER_QUEUE_URL=self.dead_letters.queue_url,
             ).environment(),
         )
         self.function = self._service.function

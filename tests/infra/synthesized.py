@@ -73,7 +73,8 @@ class Synthesized:
 
     def asset(self, resource: Json) -> Path:
         """The folder that a function's code or a layer's content was staged in."""
-        return self.folder / str(resource["Metadata"]["aws:asset:path"])
+        content = resource["Properties"].get("Code") or resource["Properties"]["Content"]
+        return self.folder / f"asset.{content['S3Key'].removesuffix('.zip')}"
 
     def variables(self, folder: str) -> dict[str, str]:
         """A function's environment after deployment, with logical ids for what is not known yet."""

@@ -75,6 +75,7 @@ def test_the_environment_is_what_the_functions_read(guest: Synthesized) -> None:
     ]
     (table,) = guest.resources("AWS::DynamoDB::GlobalTable")
     assert indexer.table == grounding.table == table
+    assert indexer.dead_letter_queue_url == guest.logical_id("AWS::SQS::Queue", "DeadLetters")
     assert grounding.index_queue_url == guest.logical_id("AWS::SQS::Queue", "IndexingQueue")
 
 

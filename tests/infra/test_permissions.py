@@ -36,6 +36,7 @@ def test_the_indexer_reads_documents_and_writes_the_index(prod: Synthesized) -> 
             "sqs:GetQueueUrl",
             "sqs:GetQueueAttributes",
         },
+        prod.logical_id("AWS::SQS::Queue", "DeadLetters"): {"sqs:SendMessage"},
     }
 
 

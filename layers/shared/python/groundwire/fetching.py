@@ -123,6 +123,6 @@ def locate(pointer: CanonicalDocumentPointer, roots: StorageRoots) -> Location:
     if pointer.source_type == "gcs":
         return Location(roots.holding("gcs", pointer.gcs_bucket, pointer.gcs_object), pointer.gcs_object)
     if isinstance(pointer, SharePointDocumentPointer):
-        path = pointer.sharepoint_path or ""
+        path = pointer.sharepoint_path or pointer.sharepoint_item_id or ""
         return Location(roots.holding("sharepoint", pointer.sharepoint_drive_id, path), path)
     return Location(roots.holding("local", pointer.local_root, pointer.local_path), pointer.local_path)

@@ -34,6 +34,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "yaml_duplicate_key": (_E, "Keep one of the two keys; until then neither counts."),
     "title_not_string": (_W, "Put the title between quotes."),
     "unknown_key_near_miss": (_W, "Rename the key, or ignore this if it is meant for another tool."),
+    "not_readable": (_E, "Grant the indexer access to the object, or to the key that encrypts it."),
     # includes (I)
     "includes_not_list": (_E, "Write includes as a list: one `- path` a line."),
     "include_not_string": (_E, "Put the path between quotes."),
@@ -64,6 +65,7 @@ LOSES_INCLUDES: Final = frozenset(
         "frontmatter_too_large",
         "frontmatter_unterminated",
         "frontmatter_language_unsupported",
+        "not_readable",
         "yaml_error",
         "includes_not_list",
         "include_not_string",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from groundwire.findings import Finding, Verdict
 from groundwire.includes import Include
-from groundwire.pointers import Location
+from groundwire.pointers import Location, unicode_forms
 
 
 def document_id(location: Location) -> str:
@@ -46,3 +46,9 @@ class Node:
     def targets(self) -> tuple[Location, ...]:
         """The documents it includes, in order, each once."""
         return tuple(self.location.at(each.key) for each in self.includes if each.counts and each.key)
+
+    def lookups(self) -> tuple[Location, ...]:
+        """Every key under which a target may be stored: its own, and its other Unicode forms (I-5)."""
+        return tuple(
+            self.location.at(form) for each in self.targets() for form in (each.key, *unicode_forms(each.key))
+        )

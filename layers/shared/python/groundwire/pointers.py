@@ -83,6 +83,12 @@ class Location:
         """Whether it lies in the root's inbox (C-4), where its own canonical_path is elsewhere."""
         return self.relative_path.startswith(self.root.inbox_prefix)
 
+    @property
+    def is_hidden(self) -> bool:
+        """X-3: a directory marker or a dot-file, which is never read for includes when it is indexed."""
+        name = self.relative_path.rsplit("/", 1)[-1]
+        return not name or name.startswith(".")
+
     def at(self, key: str) -> "Location":
         """The same root, another key."""
         return Location(self.root, key)

@@ -14,7 +14,7 @@ from typing import Self
 from groundwire.deadline import Deadline
 from groundwire.documents import PreparedDocument
 from groundwire.errors import FetchError, Unavailable
-from groundwire.limits import FETCH_WORKERS, MAX_DOCS
+from groundwire.limits import DOCUMENT_BYTES, FETCH_WORKERS, MAX_DOCS
 from groundwire.nodes import Node
 from groundwire.pointers import Location, unicode_forms
 from groundwire.policy import CompositionPolicy
@@ -85,6 +85,26 @@ class Prefetch:
         if index and self._planner and self._policy.max_depth:
             self._planner.submit(self._follow, list(locations), index)
 
+    def fetch_roots(self, locations: Sequence[Location]) -> list[PreparedDocument | FetchError]:
+        """The root documents, or why not, in order; fetched at the same time."""
+        futures = [
+            self._ahead.submit(self._fetch, each, DOCUMENT_BYTES) if self._ahead else None
+            for each in locations
+        ]
+        return [self._root(each, future) for each, future in zip(locations, futures, strict=True)]
+
+    def _root(
+        self, location: Location, future: Future[PreparedDocument] | None
+    ) -> PreparedDocument | FetchError:
+        try:
+            if future is None:
+                return self._fetch(location, DOCUMENT_BYTES)
+            return future.result(timeout=self._deadline.left())
+        except FetchError as error:
+            return error
+        except TimeoutError:
+            return Unavailable(location.uri, "the request's time ran out")
+
     def declared(self, document: PreparedDocument, depth: int) -> None:
         """Begins to fetch what an attached document includes, if the search may still want it."""
         if depth >= self._policy.max_depth or document.mime_type not in self._policy.traversable_mime_types:
@@ -140,7 +160,9 @@ class Prefetch:
         return [
             document.location
             for document in documents
-            if document.uri in asked and _disagrees(nodes.get(document.uri), document)
+            if document.uri in asked
+            and not document.location.is_hidden
+            and _disagrees(nodes.get(document.uri), document)
         ]
 
     def _begin(self, location: Location, room: int) -> bool:

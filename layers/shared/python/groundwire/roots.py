@@ -9,6 +9,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from groundwire.errors import ConfigurationError, PointerRefused
+from groundwire.limits import KEY_BYTES
 
 SourceType = Literal["s3", "gcs", "sharepoint", "local"]
 SOURCE_TYPES: Final[tuple[SourceType, ...]] = ("s3", "gcs", "sharepoint", "local")
@@ -114,6 +115,8 @@ class StorageRoots:
         A URI says neither region nor endpoint and takes the root's; PointerRefused
         (`root_not_configured`) where no root matches.
         """
+        if not _is_key(key):
+            raise PointerRefused("uri_unsupported", "no store holds a key like this")
         matching = [
             root
             for root in self._roots
@@ -126,6 +129,14 @@ class StorageRoots:
         if not matching:
             raise PointerRefused("root_not_configured", "no storage root holds this document")
         return max(matching, key=lambda root: len(root.prefix))
+
+
+def _is_key(key: str) -> bool:
+    """Whether a store could hold this key: Unicode text of at most 1,024 bytes."""
+    try:
+        return 0 < len(key.encode("utf-8")) <= KEY_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _check(root: StorageRoot) -> None:

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from groundwire.roots import SourceType, StorageRoot, StorageRoots
+
 
 class StorageRootSettings(BaseModel):
     """One storage root as deployed (spec section 1); `bucket` is the drive id for SharePoint."""
@@ -16,7 +18,7 @@ class StorageRootSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1)
-    source_type: str = "s3"
+    source_type: SourceType = "s3"
     bucket: str
     prefix: str = ""
     region: str | None = None
@@ -39,6 +41,13 @@ class _FunctionSettings(BaseModel):
     )
     reverse_shards: int = Field(default=16, alias="GROUNDWIRE_REVERSE_SHARDS")
 
+    aws_endpoint: str | None = Field(default=None, alias="AWS_ENDPOINT_URL")
+    """Where AWS is, as the SDKs read it: an emulator's address, unset on AWS itself."""
+
+    def roots(self) -> StorageRoots:
+        """The storage roots; ConfigurationError where they contradict each other."""
+        return StorageRoots(StorageRoot(**root.model_dump()) for root in self.storage_roots)
+
     def environment(self) -> dict[str, str]:
         """The variables that `model_validate(os.environ)` turns back into this."""
         return {
@@ -50,11 +59,18 @@ class _FunctionSettings(BaseModel):
 class IndexerSettings(_FunctionSettings):
     """The indexer's environment."""
 
+    dead_letter_queue_url: str = Field(alias="GROUNDWIRE_DEAD_LETTER_QUEUE_URL")
+    """Where a message that means nothing is kept for an operator to see (X-8)."""
+
 
 class GroundingSettings(_FunctionSettings):
     """The grounding function's environment."""
 
     index_queue_url: str = Field(alias="GROUNDWIRE_INDEX_QUEUE_URL")
     """Where the grounding function asks for a repair of a stale index entry (B-9)."""
+    debug_callers: Annotated[tuple[str, ...], BeforeValidator(_from_json)] = Field(
+        default=(), alias="GROUNDWIRE_DEBUG_CALLERS"
+    )
+    """Who may ask for debug records of a request, named as in a root's readers (P-3)."""
     open_description: bool = Field(default=False, alias="GROUNDWIRE_OPEN_DESCRIPTION")
     """Whether healthz, openapi.json and the docs page answer without credentials (never in prod)."""

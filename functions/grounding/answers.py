@@ -1,0 +1,123 @@
+"""What the HTTPS API gives: the seeds' shapes, with refusals uniform to the outside (Z-1)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from groundwire.composition import CompositionBundle
+from groundwire.findings import Finding, finding, verdict
+from groundwire.graph import Neighbourhood
+from groundwire.grounding import CanonicalGroundingResult, SourceOutcome
+from groundwire.includes import Include, find
+from groundwire.nodes import Node
+from groundwire.shapes import bundle_json, document_json, findings_json, include_json, pointer_json
+
+Json = dict[str, Any]
+NO_SUCH_DOCUMENT = "no such document"
+
+
+def result_json(result: CanonicalGroundingResult) -> Json:
+    """The seed's CanonicalGroundingResult; bodies stand once, in `allDocumentsForAttachment`."""
+    bundles = result.composition_bundles
+    return {
+        "pointers": [pointer_json(each) for each in result.pointers],
+        "preparedDocuments": [document_json(each, body=False) for each in result.prepared_documents],
+        "compositionBundles": None
+        if bundles is None
+        else [each and composed_json(each, False) for each in bundles],
+        "allDocumentsForAttachment": [
+            document_json(each, body=True) for each in result.all_documents_for_attachment
+        ],
+        "sources": [_source_json(each) for each in result.sources],
+        "complete": result.complete,
+        "bundleId": result.bundle_id,
+        "timings": dict(result.timings),
+        "indexStale": list(result.index_stale),
+    }
+
+
+def composed_json(bundle: CompositionBundle, bodies: bool = True) -> Json:
+    """A bundle, in which a document the caller may not read looks like one that is not there."""
+    shape = bundle_json(bundle, bodies=bodies)
+    for skip in shape["skipped"]:
+        skip["code"], skip["detail"] = _uniform(skip["code"], skip["detail"])
+    return shape
+
+
+def _source_json(source: SourceOutcome) -> Json:
+    code, detail = _uniform(source.code, source.detail)
+    shape: Json = {"index": source.index, "status": source.status, "uri": source.uri}
+    return shape | {"code": code, "detail": detail}
+
+
+def _uniform(code: str | None, detail: str | None) -> tuple[str | None, str | None]:
+    return ("not_found", NO_SUCH_DOCUMENT) if code in ("not_found", "forbidden") else (code, detail)
+
+
+def graph_json(around: Neighbourhood) -> Json:
+    """The graph around a document; `exists` is false for one that is named but not there."""
+    return {
+        "uri": around.centre,
+        "direction": around.direction,
+        "depth": around.depth,
+        "nodes": [
+            {
+                "uri": uri,
+                "exists": node is not None,
+                "title": node.title if node else None,
+                "mimeType": node.mime_type if node else None,
+                "sizeBytes": node.size_bytes if node else None,
+                "version": node.version if node else None,
+            }
+            for uri, node in around.nodes.items()
+        ],
+        "edges": [
+            {"from": e.from_uri, "to": e.to_uri, "relativePath": e.relative_path, "depth": e.depth}
+            for e in around.edges
+        ],
+        "truncated": around.truncated,
+    }
+
+
+def document_status_json(node: Node, stored: Mapping[str, Node]) -> Json:
+    """What the index knows of a document.
+
+    Whether its targets are there is looked up in `stored`, the living nodes among `node.lookups()`, as it is
+    asked: a target that arrives later is seen at once.
+    """
+    includes, remarks = _targets(node, stored)
+    findings = [*node.findings, *remarks]
+    return {
+        "uri": node.location.uri,
+        "verdict": verdict(findings),
+        "findings": findings_json(findings),
+        "findingCount": node.finding_count + len(remarks),
+        "title": node.title,
+        "canonicalPath": node.canonical_path,
+        "mimeType": node.mime_type,
+        "sizeBytes": node.size_bytes,
+        "version": node.version,
+        "versionId": node.version_id,
+        "includes": [include_json(each, node.location) for each in includes],
+        "indexedAt": node.indexed_at,
+    }
+
+
+def _targets(node: Node, stored: Mapping[str, Node]) -> tuple[list[Include], list[Finding]]:
+    """The includes with their stored targets, and what there is to say about those."""
+    includes: list[Include] = []
+    remarks: list[Finding] = []
+    for include in node.includes:
+        judged = include
+        if include.key and include.code is None:
+            key, code = find(include.key, lambda key: key if node.location.at(key).uri in stored else None)
+            judged = replace(include, key=key or include.key, code=code)
+            if code:
+                message = (
+                    f"{include.raw!a} names {include.key!r}, which is not in the index."
+                    if code == "target_missing"
+                    else f"{include.raw!a} names a document that is stored as {key!a}."
+                )
+                remarks.append(finding(code, message, line=include.line, column=include.column))
+        includes.append(judged)
+    return includes, remarks

@@ -1,0 +1,59 @@
+"""Errors as RFC 9457 problem details: one place, stable codes, never what the caller sent."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from aws_lambda_powertools.event_handler import Response
+from groundwire.errors import (
+    DocumentForbidden,
+    DocumentNotFound,
+    DocumentTooLarge,
+    FetchError,
+    GroundwireError,
+    InvalidRequest,
+    PointerRefused,
+)
+
+CONTENT_TYPE: Final = "application/problem+json"
+NOT_FOUND_DETAIL: Final = "There is no such document, or the caller may not read it."
+
+
+def problem(status: HTTPStatus, code: str, detail: str, **extra: Any) -> Response[str]:
+    """A problem details answer; `extra` holds members of our own, such as `errors`."""
+    body = {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": int(status),
+        "code": code,
+        "detail": detail,
+    }
+    headers = {"Retry-After": "1"} if status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return Response(
+        status_code=int(status),
+        content_type=CONTENT_TYPE,
+        body=orjson.dumps(body | extra).decode(),
+        headers=headers,
+    )
+
+
+def problem_for(error: GroundwireError) -> Response[str]:
+    """The answer to an error that a use case raised."""
+    if isinstance(error, InvalidRequest):
+        return invalid([{"field": error.field, "problem": error.problem}])
+    if isinstance(error, PointerRefused):
+        if error.code == "root_not_configured":
+            return problem(HTTPStatus.NOT_FOUND, "document_not_found", NOT_FOUND_DETAIL)
+        return problem(HTTPStatus.BAD_REQUEST, error.code, error.detail)
+    if isinstance(error, DocumentNotFound | DocumentForbidden):
+        return problem(HTTPStatus.NOT_FOUND, "document_not_found", NOT_FOUND_DETAIL)
+    if isinstance(error, DocumentTooLarge):
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "document_too_large", error.detail)
+    code = error.code if isinstance(error, FetchError) else "unavailable"
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, code, "A store cannot answer now; try again.")
+
+
+def invalid(errors: list[dict[str, str]]) -> Response[str]:
+    """400, with each field that is wrong and what is wrong with it."""
+    detail = "; ".join(f"{each['field']}: {each['problem']}" for each in errors)
+    return problem(HTTPStatus.BAD_REQUEST, "invalid_request", detail, errors=errors)

@@ -1,0 +1,190 @@
+"""The HTTPS API: each route parses, calls one use case and shapes the answer.
+
+`routes()` builds a fresh router, since one must not be shared by two resolvers.
+"""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+import orjson
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.event_handler import Depends, Request, Response
+from aws_lambda_powertools.event_handler.api_gateway import Router
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+from groundwire import __version__
+from groundwire.deadline import Deadline
+from groundwire.debugging import debugging, namespaces
+from groundwire.delivery import fit
+from groundwire.documents import Context
+from groundwire.errors import DocumentNotFound, InvalidRequest
+from groundwire.fetching import locate
+from groundwire.graph import neighbourhood
+from groundwire.limits import DEADLINE_MARGIN_MS, MAX_DEPTH, MAX_TIMEOUT_MS
+from groundwire.nodes import Node
+from groundwire.pointers import CanonicalDocumentPointer, Location
+from groundwire.resolution import pointer_from, pointer_from_uri, sources
+from groundwire.roots import Caller, may_read
+
+from grounding.answers import composed_json, document_status_json, graph_json, result_json
+from grounding.caller import caller_from
+from grounding.description import NOT_FOUND, PROBLEMS, docs_page
+from grounding.models import ComposeRequest, GroundRequest, RequestContext, given
+from grounding.wiring import Wired
+
+Json = dict[str, Any]
+DEBUG_HEADER = "x-groundwire-debug"
+
+
+class Refused(Exception):
+    """Nobody vouches for the caller."""
+
+
+def routes(wired: Callable[[], Wired], logger: Logger, schema: Callable[[], str]) -> Router:
+    """The routes of one resolver; `wired` makes the use cases on first use, `schema` its OpenAPI."""
+    router = Router()  # type: ignore[no-untyped-call]
+
+    def caller_of(request: Request) -> Caller:
+        caller = caller_from(request.resolved_event.get("requestContext") or {})
+        if caller is None:
+            raise Refused
+        return caller
+
+    def debug_of(request: Request) -> frozenset[str]:
+        """The debug namespaces asked for, which only a caller named for it gets (P-3)."""
+        asked = namespaces(request.headers.get(DEBUG_HEADER))
+        caller = caller_from(request.resolved_event.get("requestContext") or {})
+        allowed = caller is not None and any(name in wired().debug_callers for name in caller.names())
+        return asked if allowed else frozenset()
+
+    def time_left() -> float:
+        remaining: Callable[[], int] | None = getattr(
+            router.lambda_context, "get_remaining_time_in_millis", None
+        )
+        left = remaining() - DEADLINE_MARGIN_MS if remaining else MAX_TIMEOUT_MS
+        return max(0.0, left / 1000)
+
+    @router.post("/v1/ground", summary="Ground search results in whole documents", responses=PROBLEMS)
+    def ground(
+        request: Annotated[GroundRequest, Body()],
+        caller: Annotated[Caller, Depends(caller_of)],
+        debug: Annotated[frozenset[str], Depends(debug_of)],
+    ) -> Response[str]:
+        found = sources(given(request))
+        context = _context(request.ctx, caller)
+        with debugging(debug):
+            result = wired().service.prepare_from_sources(
+                found, context, given(request.overrides), time_left=time_left()
+            )
+        documents = result.all_documents_for_attachment
+        logger.info(
+            "audit",
+            action="ground",
+            principal=caller.principal,
+            user_id=context.user_id,
+            auditing_id=context.auditing_id,
+            documents=[[each.uri, each.version] for each in documents],
+            sources=[[each.uri, each.code] for each in result.sources],
+            complete=result.complete,
+            index_stale=len(result.index_stale),
+        )
+        shape = result_json(result)
+        bodies = zip(shape["allDocumentsForAttachment"], documents, strict=True)
+        return _text(fit(shape, [(each, doc.location) for each, doc in bodies], wired().signer, encode))
+
+    @router.post("/v1/compose", summary="One document with everything it includes", responses=NOT_FOUND)
+    def compose(
+        request: Annotated[ComposeRequest, Body()],
+        caller: Annotated[Caller, Depends(caller_of)],
+        debug: Annotated[frozenset[str], Depends(debug_of)],
+    ) -> Response[str]:
+        pointer = _pointer(request)
+        context = _context(request.ctx, caller)
+        with debugging(debug):
+            bundle = wired().service.prepare_one(
+                pointer, context, given(request.overrides), time_left=time_left()
+            )
+        logger.info(
+            "audit",
+            action="compose",
+            principal=caller.principal,
+            user_id=context.user_id,
+            auditing_id=context.auditing_id,
+            documents=[[each.uri, each.version] for each in bundle.all_documents],
+            complete=bundle.complete,
+        )
+        shape = composed_json(bundle)
+        bodies = zip([shape["root"], *shape["included"]], bundle.all_documents, strict=True)
+        return _text(fit(shape, [(each, doc.location) for each, doc in bodies], wired().signer, encode))
+
+    @router.get("/v1/documents", summary="What the index knows of a document", responses=NOT_FOUND)
+    def document(
+        uri: Annotated[str, Query(description="Canonical URI, as s3://bucket/key")],
+        caller: Annotated[Caller, Depends(caller_of)],
+    ) -> Response[str]:
+        node = _node(uri, caller)
+        deadline = Deadline.after(time_left())
+        targets = wired().index.nodes(node.lookups(), deadline=deadline, consistent=True)
+        return _json(document_status_json(node, {u: n for u, n in targets.items() if n.exists}))
+
+    @router.get("/v1/graph", summary="The include graph around a document", responses=NOT_FOUND)
+    def graph(
+        uri: Annotated[str, Query(description="Canonical URI, as s3://bucket/key")],
+        caller: Annotated[Caller, Depends(caller_of)],
+        depth: Annotated[int, Query(ge=0, le=MAX_DEPTH)] = 2,
+        direction: Annotated[Literal["includes", "dependents"], Query()] = "includes",
+    ) -> Response[str]:
+        node = _node(uri, caller)
+        deadline = Deadline.after(time_left())
+        return _json(graph_json(neighbourhood(node, wired().index, direction, depth, deadline)))
+
+    def _node(uri: str, caller: Caller) -> Node:
+        location: Location = locate(pointer_from_uri(uri), wired().roots)
+        node = None
+        if may_read(caller, location.root):
+            deadline = Deadline.after(time_left())
+            nodes = wired().index.nodes([location], deadline=deadline, consistent=True)
+            node = nodes.get(location.uri)
+        if node is None or not node.exists:
+            raise DocumentNotFound(uri, "not in the index, or not readable")
+        return node
+
+    @router.get("/healthz", summary="Whether the function runs")
+    def healthz() -> Response[str]:
+        return _json({"status": "ok", "version": __version__})
+
+    @router.get("/openapi.json", summary="This description")
+    def openapi() -> Response[str]:
+        return Response(status_code=HTTPStatus.OK, content_type="application/json", body=schema())
+
+    @router.get("/docs", summary="This description, to read", include_in_schema=False)
+    def docs() -> Response[str]:
+        page, headers = docs_page()
+        return Response(status_code=HTTPStatus.OK, content_type="text/html", body=page, headers=headers)
+
+    return router
+
+
+def _context(ctx: RequestContext, caller: Caller) -> Context:
+    return Context(ctx.user_id or "", ctx.auditing_id or "", caller)
+
+
+def _pointer(request: ComposeRequest) -> CanonicalDocumentPointer:
+    if (request.uri is None) == (request.pointer is None):
+        raise InvalidRequest("uri", "give either uri or pointer")
+    if request.uri is not None:
+        return pointer_from_uri(request.uri)
+    return pointer_from(request.pointer or {}, "pointer")
+
+
+def _json(shape: Json) -> Response[str]:
+    return _text(encode(shape))
+
+
+def _text(body: str) -> Response[str]:
+    return Response(status_code=HTTPStatus.OK, content_type="application/json", body=body)
+
+
+def encode(shape: Json) -> str:
+    """JSON that keeps every script as it is: escaping would make Finnish and Japanese twice as long."""
+    return orjson.dumps(shape).decode("utf-8")

@@ -1,0 +1,54 @@
+"""S3 → EventBridge → SQS → here: each record makes the index equal to what its object now says.
+
+Only an unavailable dependency fails a record; one bad record never fails its batch (X-8).
+"""
+
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from groundwire.errors import Unavailable
+
+from indexer.messages import UnknownMessage, looks
+from indexer.wiring import wired
+
+logger = Logger(service="indexer")
+metrics = Metrics(namespace="Groundwire", service="indexer")
+_processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+
+
+@logger.inject_lambda_context(log_event=False, clear_state=True)
+@metrics.log_metrics(raise_on_empty_metrics=False, capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> Any:
+    """The ids of the records that must come again."""
+    return process_partial_response(event, index_record, _processor, context)
+
+
+def index_record(record: SQSRecord) -> None:
+    """Indexes what one message is about; raises Unavailable where it must come again."""
+    function = wired()
+    try:
+        wanted = looks(record.body, function.roots)
+    except UnknownMessage as error:
+        function.dead_letters.keep(record.body, str(error))
+        logger.warning("message not understood", message_id=record.message_id, reason=str(error))
+        _count("UnknownMessages")
+        return
+    if not wanted:
+        logger.info("no storage root holds this object", message_id=record.message_id)
+        _count("ForeignObjects")
+    for look in wanted:
+        try:
+            outcome = function.indexer.object_changed(look.location, look.sequencer)
+        except Unavailable as error:
+            logger.warning("will be retried", uri=look.location.uri, code=error.code, detail=error.detail)
+            raise
+        logger.info("object", uri=look.location.uri, outcome=outcome)
+        _count(f"Documents{outcome.capitalize()}")
+
+
+def _count(name: str) -> None:
+    metrics.add_metric(name=name, unit=MetricUnit.Count, value=1)

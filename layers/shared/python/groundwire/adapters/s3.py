@@ -1,0 +1,255 @@
+"""S3 and stores that speak its protocol: obstore for bodies, boto3 where obstore may not be trusted.
+
+obstore strips leading and trailing slashes, which names another document, and tells most failures apart
+by text only: such keys, and such failures, go to boto3 once. A gzip-encoded object is not inflated: it is
+bytes of type application/gzip, to the indexer and to the search alike.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import obstore
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from obstore.auth.boto3 import Boto3CredentialProvider
+from obstore.exceptions import BaseError, PermissionDeniedError
+from obstore.store import S3Store
+
+from groundwire.deadline import Deadline
+from groundwire.delivery import DownloadUrl
+from groundwire.documents import FetchedDocument
+from groundwire.errors import (
+    DocumentForbidden,
+    DocumentNotFound,
+    DocumentTooLarge,
+    FetchError,
+    Throttled,
+    Unavailable,
+)
+from groundwire.limits import FETCH_WORKERS, STORE_TIMEOUT_S
+from groundwire.pointers import Location
+from groundwire.ports import ObjectHead
+from groundwire.roots import StorageRoot
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_GZIP = "application/gzip"
+_CREDENTIALS_FOR = timedelta(minutes=5)
+_DOWNLOAD_FOR = timedelta(minutes=10)
+_MISSING = frozenset({"NoSuchKey", "NoSuchVersion", "NoSuchBucket", "404"})
+_DENIED = frozenset({"AccessDenied", "403", "AllAccessDisabled"})
+_THROTTLED = frozenset({"SlowDown", "503", "Throttling", "ThrottlingException", "RequestLimitExceeded"})
+_WRONG_REGION = frozenset({"PermanentRedirect", "301", "AuthorizationHeaderMalformed"})
+
+
+def obstore_may_read(key: str) -> bool:
+    """Whether obstore asks the store for exactly this key."""
+    plain = all(part not in ("", ".", "..") for part in key.split("/"))
+    return plain and not any(char < " " or char == "\x7f" for char in key)
+
+
+class S3DocumentFetcher:
+    """Reads documents, and the first bytes of them; safe to share between threads."""
+
+    def __init__(self, session: boto3.Session, endpoint: str | None = None) -> None:
+        """`endpoint` is where AWS itself is, where a root names none; an emulator's, or None for AWS."""
+        self._session = session
+        self._endpoint = endpoint
+        self._lock = Lock()
+        self._store = cache(self._new_store)
+        self._client = cache(self._new_client)
+
+    def fetch(self, location: Location, *, deadline: Deadline, max_bytes: int) -> FetchedDocument:
+        if obstore_may_read(location.key):
+            with contextlib.suppress(_AskBoto3):
+                return self._fetch_fast(location, max_bytes)
+        return self._fetch_exact(location, deadline, max_bytes)
+
+    def exists(self, location: Location, *, deadline: Deadline) -> bool:
+        try:
+            with _botocore_errors(location.uri):
+                self._boto3(location.root).head_object(Bucket=location.root.bucket, Key=location.key)
+        except DocumentNotFound:
+            return False
+        return True
+
+    def head(self, location: Location, max_bytes: int) -> ObjectHead:
+        """The first bytes and what the store says of the whole; an empty object has none."""
+        if obstore_may_read(location.key):
+            with contextlib.suppress(_AskBoto3):
+                return self._head_fast(location, max_bytes)
+        return self._head_exact(location, max_bytes)
+
+    def sign(self, location: Location) -> DownloadUrl | None:
+        """A presigned GET of the current object; None for a key that HTTP clients would rewrite."""
+        if not obstore_may_read(location.key):
+            return None
+        expires_at = datetime.now(UTC) + _DOWNLOAD_FOR
+        url = obstore.sign(self._obstore(location.root), "GET", location.key, _DOWNLOAD_FOR)
+        return DownloadUrl(url, expires_at)
+
+    def _fetch_fast(self, location: Location, max_bytes: int) -> FetchedDocument:
+        with _obstore_errors(location.uri):
+            result = obstore.get(self._obstore(location.root), location.key)
+            _check_size(location, result.meta["size"], max_bytes)
+            content = result.bytes().to_bytes()
+            attributes = result.attributes
+        encoding, stored = attributes.get("Content-Encoding"), attributes.get("Content-Type")
+        return FetchedDocument(location, content, _etag(result.meta["e_tag"]), _media_type(encoding, stored))
+
+    def _fetch_exact(self, location: Location, deadline: Deadline, max_bytes: int) -> FetchedDocument:
+        if deadline.passed():
+            raise Unavailable(location.uri, "no time was left to ask the store again")
+        with _botocore_errors(location.uri):
+            reply = self._boto3(location.root).get_object(Bucket=location.root.bucket, Key=location.key)
+            with contextlib.closing(reply["Body"]) as body:
+                _check_size(location, reply["ContentLength"], max_bytes)
+                content = body.read()
+        mime_type = _media_type(reply.get("ContentEncoding"), reply.get("ContentType"))
+        return FetchedDocument(location, content, _etag(reply["ETag"]), mime_type)
+
+    def _head_fast(self, location: Location, max_bytes: int) -> ObjectHead:
+        with _obstore_errors(location.uri):
+            store = self._obstore(location.root)
+            result = obstore.get(store, location.key, options={"range": (0, max_bytes)})
+            content = result.bytes().to_bytes()
+            meta, attributes = result.meta, result.attributes
+        return ObjectHead(
+            content,
+            meta["size"],
+            _etag(meta["e_tag"]),
+            meta["version"],
+            _media_type(attributes.get("Content-Encoding"), attributes.get("Content-Type")),
+        )
+
+    def _head_exact(self, location: Location, max_bytes: int) -> ObjectHead:
+        client = self._boto3(location.root)
+        place: Any = {"Bucket": location.root.bucket, "Key": location.key}
+        with _botocore_errors(location.uri):
+            try:
+                reply: Any = client.get_object(**place, Range=f"bytes=0-{max_bytes - 1}")
+                with contextlib.closing(reply["Body"]) as body:
+                    content = body.read()
+                size = int(reply["ContentRange"].rsplit("/", 1)[1])
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "InvalidRange":
+                    raise
+                reply, content, size = client.head_object(**place), b"", 0
+        mime_type = _media_type(reply.get("ContentEncoding"), reply.get("ContentType"))
+        version = reply.get("VersionId")
+        return ObjectHead(content, size, _etag(reply["ETag"]), version, mime_type)
+
+    # Clients and stores are made once per place; neither boto3's maker nor `cache` is safe from threads.
+
+    def _obstore(self, root: StorageRoot) -> S3Store:
+        with self._lock:
+            return self._store(
+                root.bucket, root.region, root.endpoint or self._endpoint, root.force_path_style
+            )
+
+    def _boto3(self, root: StorageRoot) -> "S3Client":
+        with self._lock:
+            return self._client(root.region, root.endpoint or self._endpoint, root.force_path_style)
+
+    def _new_store(self, bucket: str, region: str | None, endpoint: str | None, path_style: bool) -> S3Store:
+        options: dict[str, Any] = {"region": region} if region else {}
+        if endpoint:
+            # Virtual style with an own endpoint would drop the bucket from the request.
+            options |= {"endpoint": endpoint, "virtual_hosted_style_request": False}
+        else:
+            options["virtual_hosted_style_request"] = not path_style
+        return S3Store(
+            bucket,
+            **options,
+            credential_provider=Boto3CredentialProvider(self._session, ttl=_CREDENTIALS_FOR),
+            client_options={
+                "timeout": timedelta(seconds=STORE_TIMEOUT_S),
+                "connect_timeout": timedelta(seconds=1),
+                "allow_http": (endpoint or "").startswith("http://"),
+            },
+            retry_config={
+                "max_retries": 1,
+                "retry_timeout": timedelta(seconds=STORE_TIMEOUT_S),
+                "backoff": {
+                    "init_backoff": timedelta(milliseconds=50),
+                    "max_backoff": timedelta(milliseconds=500),
+                    "base": 2,
+                },
+            },
+        )
+
+    def _new_client(self, region: str | None, endpoint: str | None, path_style: bool) -> "S3Client":
+        return self._session.client(
+            "s3",
+            region_name=region,
+            endpoint_url=endpoint,
+            config=Config(
+                signature_version="s3v4",
+                s3={"addressing_style": "path" if path_style or endpoint else "virtual"},
+                connect_timeout=1,
+                read_timeout=STORE_TIMEOUT_S,
+                retries={"mode": "standard", "total_max_attempts": 2},
+                max_pool_connections=FETCH_WORKERS,
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        )
+
+
+class _AskBoto3(Exception):
+    """obstore failed in a way that only its text would tell apart."""
+
+
+@contextlib.contextmanager
+def _obstore_errors(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DocumentNotFound(uri, "there is no such object") from error
+    except PermissionDeniedError as error:
+        raise _AskBoto3 from error  # denied, or archived: boto3's answer has a class
+    except BaseError as error:
+        raise _AskBoto3 from error
+
+
+@contextlib.contextmanager
+def _botocore_errors(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        raise _by_code(uri, error.response["Error"]["Code"]) from error
+    except BotoCoreError as error:
+        raise Unavailable(uri, f"the store does not answer ({type(error).__name__})") from error
+
+
+def _by_code(uri: str, code: str) -> FetchError:
+    if code in _MISSING:
+        return DocumentNotFound(uri, "there is no such object")
+    if code in _DENIED:
+        return DocumentForbidden(uri, "the store denies access")
+    if code == "InvalidObjectState":
+        return Unavailable(uri, "the object is archived")
+    if code in _THROTTLED:
+        return Throttled(uri, f"the store is busy ({code})")
+    if code in _WRONG_REGION:
+        return Unavailable(uri, "the storage root is configured with the wrong region")
+    return Unavailable(uri, f"the store answered {code}")
+
+
+def _check_size(location: Location, size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise DocumentTooLarge(location.uri, size, max_bytes)
+
+
+def _etag(value: str | None) -> str:
+    return (value or "").strip('"')
+
+
+def _media_type(encoding: str | None, stored: str | None) -> str | None:
+    return _GZIP if encoding and "gzip" in encoding.lower() else stored

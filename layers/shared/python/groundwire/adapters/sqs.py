@@ -1,0 +1,49 @@
+"""Queues: what the grounding function asks the indexer to look at, what the indexer cannot read."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from groundwire.errors import Unavailable
+from groundwire.pointers import Location
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+REPAIR = "Groundwire Repair"
+"""The `detail-type` of a message that asks for documents to be indexed again."""
+
+
+class SqsRepairQueue:
+    """Puts repair requests on the indexer's queue (B-9)."""
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def request(self, locations: Iterable[Location]) -> None:
+        """One message for all of them; Unavailable where the queue does not take it."""
+        documents = [{"root": each.root.name, "key": each.key} for each in locations]
+        _send(self._client, self._url, json.dumps({"detail-type": REPAIR, "documents": documents}))
+
+
+class SqsDeadLetters:
+    """Puts messages that mean nothing to us where an operator sees them (X-8)."""
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def keep(self, body: str, reason: str) -> None:
+        """The message as it came, with the reason as an attribute."""
+        _send(self._client, self._url, body, reason)
+
+
+def _send(client: "SQSClient", url: str, body: str, reason: str | None = None) -> None:
+    attributes = {"reason": {"DataType": "String", "StringValue": reason}} if reason else {}
+    try:
+        client.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)  # type: ignore[arg-type]
+    except (BotoCoreError, ClientError) as error:
+        raise Unavailable(url, f"the queue took no message ({type(error).__name__})") from error
