@@ -62,6 +62,7 @@ class Case:
     docs: Sequence[str]
     policy: Mapping[str, Any]
     strict: bool = False
+    linted: Sequence[str] = ("",)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Dice(random.Random):
     """Random choices; a tame folder has sound documents and a deep graph, the others have everything."""
 
     tame = False
+    ascii_names = False
 
     def wild(self, chance: float) -> bool:
         """True with this chance, an eighth of it in a tame folder."""
@@ -90,11 +92,13 @@ class Dice(random.Random):
 def generate(rng: Dice) -> Case:
     """A folder, documents in it and a policy."""
     rng.tame = rng.random() < 0.5
-    keys: list[str] = []
+    keys: list[str] = ["a.md"]
     for _ in range(rng.randint(3, 25)):
         folder = rng.choice(FOLDERS)
         name = rng.choice(STEMS) + rng.choice(EXTENSIONS)
         key = f"{folder}/{name}" if folder else name
+        if rng.ascii_names and not key.isascii():
+            continue
         # A file may not be where another file needs a folder.
         if any(other.startswith(f"{key}/") or key.startswith(f"{other}/") for other in keys):
             continue
@@ -114,7 +118,11 @@ def generate(rng: Dice) -> Case:
         docs = [max(rng.choices(readable, k=5), key=lambda key: len(search.search(files, key, {})["edges"]))]
     while rng.random() < 0.3:
         docs.append(rng.choice(readable or keys))
-    return Case(files, links, docs, _policy(rng, files), rng.random() < 0.2)
+    folders = sorted({posixpath.dirname(key) for key in keys})
+    if rng.random() < 0.05:
+        docs = [rng.choice(folders)]
+    linted = rng.choice([[""]] * 8 + [[rng.choice(folders)], rng.sample(keys, min(3, len(keys)))])
+    return Case(files, links, docs, _policy(rng, files), rng.random() < 0.2, linted)
 
 
 def _link(rng: Dice, keys: Sequence[str]) -> tuple[str, str]:
@@ -361,6 +369,7 @@ def _near(rng: Dice, base: str, keys: Sequence[str]) -> str:
             "out/payroll.md", "loop/a.md", "to-sops/a.md", "out-absolute.md", "loop",
             posixpath.basename(base),
             ".hidden.md", "sops-link.md", "loop/link.md",
+            *([] if rng.ascii_names else ["g\xf6ne.md", "go\u0308ne.md", "l\xe4m/x.md", "la\u0308m/x.md"]),
         ]
     )  # fmt: skip
 
@@ -559,9 +568,9 @@ def run(arguments: Sequence[str]) -> tuple[int, Any, str]:
         return done.returncode, None, complaint + done.stdout.decode("utf-8", "replace")[:2000]
 
 
-def lint_arguments(root: Path) -> list[str]:
-    """The command line of a lint of everything."""
-    return ["lint", "--json", "--root", str(root), str(root)]
+def lint_arguments(root: Path, case: Case) -> list[str]:
+    """The command line of a lint, mostly of everything."""
+    return ["lint", "--json", "--root", str(root), "--", *(str(root / key) for key in case.linted)]
 
 
 def explain_arguments(root: Path, case: Case) -> list[str]:
@@ -573,13 +582,13 @@ def explain_arguments(root: Path, case: Case) -> list[str]:
 
 def compare(root: Path, case: Case) -> list[Difference]:
     """Everything in which the command line and the reference differ on this folder."""
-    return [*compare_lint(root), *compare_explain(root, case)]
+    return [*compare_lint(root, case), *compare_explain(root, case)]
 
 
-def compare_lint(root: Path) -> list[Difference]:
+def compare_lint(root: Path, case: Case) -> list[Difference]:
     """`lint`: documents, verdicts, includes, findings and the exit code."""
-    ours = search.lint(root, [root])
-    code, theirs, complaint = run(lint_arguments(root))
+    ours = search.lint(root, [root / key for key in case.linted])
+    code, theirs, complaint = run(lint_arguments(root, case))
     if theirs is None or "Traceback" in complaint:
         return [Difference("lint crash", _last_line(complaint), "JSON", (code, complaint[-1500:]))]
     found: list[Difference] = []
@@ -644,11 +653,20 @@ def _codes(name: str, mine: dict[str, Any], other: dict[str, Any]) -> str:
 
 def compare_explain(root: Path, case: Case) -> list[Difference]:
     """`explain`: the bundles and the exit code."""
-    ours = [search.explain(root, root / key, case.policy) for key in case.docs]
+    folder = (root / case.docs[0]).is_dir()
+    docs = [root / key for key in case.docs]
+    if folder:
+        docs = [root / item["path"] for item in search.lint(root, docs)["documents"]]
+    ours = [search.explain(root, doc, case.policy) for doc in docs]
     code, answer, complaint = run(explain_arguments(root, case))
     if answer is None or "Traceback" in complaint:
         return [Difference("explain crash", _last_line(complaint), "JSON", (code, complaint[-1500:]))]
-    theirs = answer["bundles"] if len(case.docs) > 1 else [answer]
+    theirs = answer["bundles"] if folder or len(docs) > 1 else [answer]
+    if folder:
+        # The contract gives no order to the documents of a folder.
+        ours, theirs = (
+            sorted(each, key=lambda bundle: str(bundle["root"]["uri"])) for each in (ours, theirs)
+        )
     found: list[Difference] = []
     if len(ours) != len(theirs):
         found.append(Difference("explain number of bundles", " ".join(case.docs), len(ours), len(theirs)))
@@ -719,7 +737,7 @@ def bundle_ids_agree(root: Path, case: Case) -> list[Difference]:
     first, again = (run(explain_arguments(root, case))[1] for _ in range(2))
     if first is None or again is None:
         return []
-    bundles = [answer["bundles"] if len(case.docs) > 1 else [answer] for answer in (first, again)]
+    bundles = [answer.get("bundles", [answer]) for answer in (first, again)]
     ids = [[bundle["bundleId"] for bundle in answer] for answer in bundles]
     found = [] if ids[0] == ids[1] else [Difference("explain bundleId differs", "asked twice", *ids)]
     contents: dict[str, tuple[object, ...]] = {}
@@ -741,7 +759,7 @@ def differences(case: Case, ids: bool = False, usage: bool = False) -> list[Diff
         if ids:
             found += bundle_ids_agree(root, case)
         if usage:
-            found += usage_is_checked(root, case.docs[0])
+            found += usage_is_checked(root, next(iter(case.files)))
         return found
 
 
@@ -756,6 +774,8 @@ def smaller(case: Case, kind: str) -> Case:
 
     if kind.startswith("lint"):
         case = replace(case, docs=case.docs[:1], policy={}, strict=False)
+    elif still(replace(case, linted=[""])):
+        case = replace(case, linted=[""])
     for key in list(case.docs)[1:]:
         docs = [doc for doc in case.docs if doc != key] or [key]
         if still(replace(case, docs=docs)):
@@ -767,7 +787,7 @@ def smaller(case: Case, kind: str) -> Case:
     step = max(1, len(case.files) // 2)
     while step:
         for at in range(0, len(case.files), step):
-            gone = {key for key in list(case.files)[at : at + step] if key not in case.docs}
+            gone = {key for key in list(case.files)[at : at + step] if key not in (*case.docs, *case.linted)}
             files = {key: data for key, data in case.files.items() if key not in gone}
             if gone and still(replace(case, files=files)):
                 case = replace(case, files=files)
@@ -794,7 +814,7 @@ def describe(case: Case) -> str:
     parts = [f"  file {key!a}: {_shown(data)}" for key, data in case.files.items()]
     parts += [f"  link {key!a} -> {target!a}" for key, target in case.links.items()]
     options = shlex.join([*flags(case.policy), *(["--strict"] if case.strict else []), "--", *case.docs])
-    return "\n".join([*parts, f"  explain {options}"])
+    return "\n".join([*parts, f"  lint -- {shlex.join(case.linted)}", f"  explain {options}"])
 
 
 def _shown(data: bytes) -> str:
@@ -823,12 +843,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", type=int, help="one folder, by number")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-shrink", action="store_true", help="report folders as they were generated")
+    parser.add_argument("--ascii-names", action="store_true", help="leave Unicode forms out of it")
     options = parser.parse_args(arguments)
 
     numbers = range(options.folders) if options.only is None else [options.only]
 
     def one(number: int) -> tuple[int, Case, list[Difference]]:
-        case = generate(Dice(f"{options.seed}/{number}"))
+        dice = Dice(f"{options.seed}/{number}")
+        dice.ascii_names = options.ascii_names
+        case = generate(dice)
         return number, case, differences(case, ids=number % 20 == 0, usage=number == 0)
 
     tally = Tally()

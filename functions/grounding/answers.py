@@ -22,9 +22,7 @@ def result_json(result: CanonicalGroundingResult) -> Json:
     return {
         "pointers": [pointer_json(each) for each in result.pointers],
         "preparedDocuments": [document_json(each, body=False) for each in result.prepared_documents],
-        "compositionBundles": None
-        if bundles is None
-        else [each and composed_json(each, False) for each in bundles],
+        "compositionBundles": bundles and [composed_json(each, bodies=False) for each in bundles],
         "allDocumentsForAttachment": [
             document_json(each, body=True) for each in result.all_documents_for_attachment
         ],
@@ -36,7 +34,7 @@ def result_json(result: CanonicalGroundingResult) -> Json:
     }
 
 
-def composed_json(bundle: CompositionBundle, bodies: bool = True) -> Json:
+def composed_json(bundle: CompositionBundle, *, bodies: bool = True) -> Json:
     """A bundle, in which a document the caller may not read looks like one that is not there."""
     shape = bundle_json(bundle, bodies=bodies)
     for skip in shape["skipped"]:

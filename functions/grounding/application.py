@@ -24,7 +24,7 @@ from grounding.wiring import wired
 _TITLE = "Groundwire"
 
 
-def build(logger: Logger) -> APIGatewayHttpResolver:
+def build(logger: Logger, count: Callable[[str, int], None]) -> APIGatewayHttpResolver:
     """The application of this environment; the use cases behind it are made on the first request."""
     app = APIGatewayHttpResolver(
         enable_validation=True,
@@ -36,7 +36,7 @@ def build(logger: Logger) -> APIGatewayHttpResolver:
     def schema() -> str:
         return describe(app)
 
-    app.include_router(routes(wired, logger, schema))
+    app.include_router(routes(wired, logger, count, schema))
     _answer_errors(app, logger)
     return app
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from grounding.application import build
@@ -16,7 +17,7 @@ metrics = Metrics(namespace="Groundwire", service="grounding")
 @cache
 def application() -> APIGatewayHttpResolver:
     """The API, made on the first request."""
-    return build(logger)
+    return build(logger, _count)
 
 
 @logger.inject_lambda_context(
@@ -25,4 +26,9 @@ def application() -> APIGatewayHttpResolver:
 @metrics.log_metrics(raise_on_empty_metrics=False, capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The HTTP API's answer (payload 2.0)."""
+    _count("Requests", 1)
     return application().resolve(event, context)
+
+
+def _count(name: str, number: int) -> None:
+    metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)

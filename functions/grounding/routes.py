@@ -3,6 +3,7 @@
 `routes()` builds a fresh router, since one must not be shared by two resolvers.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -13,6 +14,7 @@ from aws_lambda_powertools.event_handler import Depends, Request, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from groundwire import __version__
+from groundwire.composition import CompositionBundle
 from groundwire.deadline import Deadline
 from groundwire.debugging import debugging, namespaces
 from groundwire.delivery import fit
@@ -40,8 +42,13 @@ class Refused(Exception):
     """Nobody vouches for the caller."""
 
 
-def routes(wired: Callable[[], Wired], logger: Logger, schema: Callable[[], str]) -> Router:
-    """The routes of one resolver; `wired` makes the use cases on first use, `schema` its OpenAPI."""
+def routes(
+    wired: Callable[[], Wired], logger: Logger, count: Callable[[str, int], None], schema: Callable[[], str]
+) -> Router:
+    """The routes of one resolver.
+
+    `wired` makes the use cases on first use, `count` adds to a metric, `schema` gives the OpenAPI.
+    """
     router = Router()  # type: ignore[no-untyped-call]
 
     def caller_of(request: Request) -> Caller:
@@ -63,6 +70,11 @@ def routes(wired: Callable[[], Wired], logger: Logger, schema: Callable[[], str]
         )
         left = remaining() - DEADLINE_MARGIN_MS if remaining else MAX_TIMEOUT_MS
         return max(0.0, left / 1000)
+
+    def count_skips(bundle: CompositionBundle) -> None:
+        """Metrics by reason, of which there are eight; never by document."""
+        for reason, number in Counter(skip.reason for skip in bundle.skipped).items():
+            count(f"Skipped.{reason}", number)
 
     @router.post("/v1/ground", summary="Ground search results in whole documents", responses=PROBLEMS)
     def ground(
@@ -88,6 +100,9 @@ def routes(wired: Callable[[], Wired], logger: Logger, schema: Callable[[], str]
             complete=result.complete,
             index_stale=len(result.index_stale),
         )
+        count("IndexStale", len(result.index_stale))
+        for bundle in result.composition_bundles or ():
+            count_skips(bundle)
         shape = result_json(result)
         bodies = zip(shape["allDocumentsForAttachment"], documents, strict=True)
         return _text(fit(shape, [(each, doc.location) for each, doc in bodies], wired().signer, encode))
@@ -113,6 +128,7 @@ def routes(wired: Callable[[], Wired], logger: Logger, schema: Callable[[], str]
             documents=[[each.uri, each.version] for each in bundle.all_documents],
             complete=bundle.complete,
         )
+        count_skips(bundle)
         shape = composed_json(bundle)
         bodies = zip([shape["root"], *shape["included"]], bundle.all_documents, strict=True)
         return _text(fit(shape, [(each, doc.location) for each, doc in bodies], wired().signer, encode))

@@ -24,6 +24,7 @@ _processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
 @metrics.log_metrics(raise_on_empty_metrics=False, capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """The ids of the records that must come again."""
+    _count("Records", len(event.get("Records", ())))
     return process_partial_response(event, index_record, _processor, context)
 
 
@@ -50,5 +51,5 @@ def index_record(record: SQSRecord) -> None:
         _count(f"Documents{outcome.capitalize()}")
 
 
-def _count(name: str) -> None:
-    metrics.add_metric(name=name, unit=MetricUnit.Count, value=1)
+def _count(name: str, number: int = 1) -> None:
+    metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)

@@ -1,20 +1,18 @@
 """The functions wired as in the cloud, on moto's server: real HTTP, real clients, one account a test."""
 
-import os
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import boto3
 import pytest
 from grounding.wiring import wired as grounding_wired
+from groundwire.settings import GroundingSettings, IndexerSettings, StorageRootSettings
 from indexer.wiring import wired as indexer_wired
 from moto.server import ThreadedMotoServer
 
-from groundwire.settings import GroundingSettings, IndexerSettings, StorageRootSettings
-
-REGION = "eu-north-1"
+REGION: Literal["eu-north-1"] = "eu-north-1"
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +31,7 @@ class Cloud:
     def __init__(self, endpoint: str) -> None:
         name = uuid4().hex[:12]
         self.bucket, self.table = f"kb-{name}", f"table-{name}"
-        session = boto3.Session(region_name=REGION)
+        session = boto3.Session("testing", "testing", region_name=REGION)
         self.s3 = session.client("s3", endpoint_url=endpoint)
         self.dynamodb = session.client("dynamodb", endpoint_url=endpoint)
         self.sqs = session.client("sqs", endpoint_url=endpoint)
@@ -79,6 +77,9 @@ def cloud(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud
         **GroundingSettings(**common, index_queue_url=made.queue).environment(),
         "AWS_DEFAULT_REGION": REGION,
         "AWS_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_EC2_METADATA_DISABLED": "true",
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -99,6 +100,3 @@ def lambda_context() -> Any:
         aws_request_id=str(uuid4()),
         get_remaining_time_in_millis=lambda: 29_000,
     )
-
-
-os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "Groundwire")

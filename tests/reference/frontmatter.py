@@ -188,7 +188,9 @@ def _read_block(found: Frontmatter, inner: str) -> None:
     # F-2: three YAML 1.1 line breaks are ordinary characters here, so libyaml must not see them.
     unused = (chr(point) for point in range(0xE000, 0xF8FF) if chr(point) not in inner)
     masks = {char: next(unused) for char in YAML_11_BREAKS}
-    masked = inner.translate({ord(char): mask for char, mask in masks.items()})
+    # The line end in front stands for the fence: libyaml drops a byte order mark where its input begins,
+    # but F-1 drops only the file's own.
+    masked = "\n" + inner.translate({ord(char): mask for char, mask in masks.items()})
     unmask = {ord(mask): char for char, mask in masks.items()}
     try:
         top = Composer(masked).get_single_node()
@@ -212,8 +214,7 @@ def _read_block(found: Frontmatter, inner: str) -> None:
         if len(pairs) > 1 and (kind, name) == ("string", "includes"):
             found.loses_includes = True
         if kind == "string" and name not in KEYS and re.sub(r"[_\-\s]", "", name).lower() in NEAR_MISSES:
-            for key, _ in pairs:
-                found.add("unknown_key_near_miss", _line(key))
+            found.add("unknown_key_near_miss", _line(pairs[0][0]))
 
     def value_of(name: str) -> tuple[Node, Node] | None:
         pairs = seen.get(("string", name), [])
@@ -275,15 +276,15 @@ def _kind(node: Node) -> str:
 
 
 def _line(node: Node) -> int:
-    # Marks count from 0 and start after the opening fence.
-    return int(node.start_mark.line) + 2
+    # Marks count from 0.
+    return int(node.start_mark.line) + 1
 
 
 def _error_line(error: Exception, text: str) -> int | None:
     if isinstance(error, ReaderError):
         match = UNREADABLE.search(text)
-        return None if match is None else text.count("\n", 0, match.start()) + 2
+        return None if match is None else text.count("\n", 0, match.start()) + 1
     if isinstance(error, MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
-        return None if mark is None else int(mark.line) + 2
+        return None if mark is None else int(mark.line) + 1
     return None

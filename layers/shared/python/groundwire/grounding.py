@@ -90,7 +90,7 @@ class CanonicalGroundingResult:
 
     pointers: tuple[CanonicalDocumentPointer, ...]
     prepared_documents: tuple[PreparedDocument, ...]
-    composition_bundles: tuple[CompositionBundle | None, ...] | None
+    composition_bundles: tuple[CompositionBundle, ...] | None
     all_documents_for_attachment: tuple[PreparedDocument, ...]
     """Roots first, then includes in the order of the search; each document once."""
     sources: tuple[SourceOutcome, ...]
