@@ -8,7 +8,6 @@ from groundwire.composition import CompositionBundle, CompositionLoader
 from groundwire.documents import Context
 from groundwire.fetching import CanonicalDocumentFetcher
 from groundwire.roots import StorageRoots
-
 from groundwire_cli.folder import Folder, enclosing_root
 
 _CONTEXT = Context(user_id="command-line", auditing_id="command-line")

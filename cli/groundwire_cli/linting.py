@@ -14,7 +14,6 @@ from groundwire.limits import HEAD_BYTES
 from groundwire.media_types import media_type
 from groundwire.pointers import Location
 from groundwire.shapes import findings_json, include_json
-
 from groundwire_cli.folder import Folder, enclosing_root, nested_roots
 
 

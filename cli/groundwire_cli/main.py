@@ -101,7 +101,6 @@ def _lint(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     from groundwire.shapes import bundle_json
-
     from groundwire_cli.explaining import explain
 
     try:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from groundwire.findings import Finding
 from rich.console import Console
 from rich.text import Text
 
+from groundwire.findings import Finding
 from groundwire_cli.linting import LintedDocument, LintResult
 from groundwire_cli.tree import bundle_tree
 from groundwire_cli.wording import FINDING_STYLES, VERDICT_STYLES, plural, size

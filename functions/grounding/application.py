@@ -13,13 +13,13 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestUnsupportedContentType,
     RequestValidationError,
 )
-from groundwire import __version__
-from groundwire.errors import GroundwireError
 
 from grounding.description import EXAMPLE, PROBLEM_SCHEMA
 from grounding.problems import invalid, problem, problem_for
 from grounding.routes import Refused, encode, routes
 from grounding.wiring import wired
+from groundwire import __version__
+from groundwire.errors import GroundwireError
 
 _TITLE = "Groundwire"
 

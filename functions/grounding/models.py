@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from groundwire.roots import SourceType
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from groundwire.roots import SourceType
 
 
 class _Model(BaseModel):

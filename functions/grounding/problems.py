@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import orjson
 from aws_lambda_powertools.event_handler import Response
+
 from groundwire.errors import (
     DocumentForbidden,
     DocumentNotFound,

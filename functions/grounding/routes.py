@@ -13,6 +13,12 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import Depends, Request, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+
+from grounding.answers import composed_json, document_status_json, graph_json, result_json
+from grounding.caller import caller_from
+from grounding.description import NOT_FOUND, PROBLEMS, docs_page
+from grounding.models import ComposeRequest, GroundRequest, RequestContext, given
+from grounding.wiring import Wired
 from groundwire import __version__
 from groundwire.composition import CompositionBundle
 from groundwire.deadline import Deadline
@@ -27,12 +33,6 @@ from groundwire.nodes import Node
 from groundwire.pointers import CanonicalDocumentPointer, Location
 from groundwire.resolution import pointer_from, pointer_from_uri, sources
 from groundwire.roots import Caller, may_read
-
-from grounding.answers import composed_json, document_status_json, graph_json, result_json
-from grounding.caller import caller_from
-from grounding.description import NOT_FOUND, PROBLEMS, docs_page
-from grounding.models import ComposeRequest, GroundRequest, RequestContext, given
-from grounding.wiring import Wired
 
 Json = dict[str, Any]
 DEBUG_HEADER = "x-groundwire-debug"

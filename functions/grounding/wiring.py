@@ -6,6 +6,7 @@ from functools import cache
 
 import boto3
 from botocore.config import Config
+
 from groundwire.adapters.dynamodb import DynamoEdgeIndex
 from groundwire.adapters.s3 import S3DocumentFetcher
 from groundwire.adapters.sqs import SqsRepairQueue

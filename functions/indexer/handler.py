@@ -10,8 +10,8 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from groundwire.errors import Unavailable
 
+from groundwire.errors import Unavailable
 from indexer.messages import UnknownMessage, looks
 from indexer.wiring import wired
 

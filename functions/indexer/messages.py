@@ -7,11 +7,12 @@ import json
 from dataclasses import dataclass
 
 from aws_lambda_powertools.utilities.parser.models.s3 import S3EventNotificationEventBridgeModel
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from groundwire.adapters.sqs import REPAIR
 from groundwire.errors import PointerRefused
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoots
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 @dataclass(frozen=True, slots=True)

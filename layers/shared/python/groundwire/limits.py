@@ -33,7 +33,7 @@ MAX_DOCUMENTS_DEFAULT = 5
 DEADLINE_MARGIN_MS = 2_000
 """B-8: what is kept of the platform's time for encoding the answer."""
 
-FETCH_WORKERS = 16
+FETCH_WORKERS = 32
 """Fetches of one request that are under way at once."""
 
 STORE_TIMEOUT_S = 3.0
