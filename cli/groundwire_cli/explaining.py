@@ -21,7 +21,7 @@ def explain(paths: Iterable[Path], root: Path | None, policy: Mapping[str, Any])
     bundles: list[CompositionBundle] = []
     for path in paths:
         top = root or enclosing_root(path.absolute()) or (path if path.is_dir() else path.parent)
-        folder = Folder(top)
+        folder = Folder(top, is_whole=root is not None)
         # One file after the other is as fast as a disk gets: no threads, no start-up cost.
         fetcher = CanonicalDocumentFetcher({"local": folder}, StorageRoots([folder.root]))
         loader = CompositionLoader(fetcher, workers=0)

@@ -33,8 +33,10 @@ def enclosing_root(path: Path) -> Path | None:
 class Folder:
     """The files below one folder, by key; a DocumentFetcher and a HeadReader."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_whole: bool = False) -> None:
+        """`is_whole`: folders below that are marked as storage roots belong to this one all the same."""
         self.path = path.resolve()
+        self._is_whole = is_whole
         name = self.path.name or "root"
         self.root = StorageRoot(name, "local", name)
         self._names: dict[Path, frozenset[str]] = {}
@@ -81,7 +83,7 @@ class Folder:
         """`key` where a file has exactly this name, or None."""
         return key if self._existing(key) else None
 
-    def keys(self, below: Path | None = None) -> Iterator[str]:
+    def files(self, below: Path | None = None) -> Iterator[str]:
         """The keys of all files below a folder, sorted, without those that begin with a dot.
 
         A folder that is a storage root of its own is left out unless it is where the walk begins; names
@@ -91,7 +93,9 @@ class Folder:
         for folder, names, files in os.walk(start):
             here = Path(folder)
             names[:] = sorted(
-                name for name in names if not name.startswith(".") and not (here / name / MARKER).exists()
+                name
+                for name in names
+                if not name.startswith(".") and (self._is_whole or not (here / name / MARKER).exists())
             )
             prefix = here.relative_to(self.path).as_posix()
             for name in sorted(files):
@@ -101,7 +105,7 @@ class Folder:
 
     def texts(self, below: Path | None = None) -> Iterator[str]:
         """The keys of all text documents below a folder."""
-        return (key for key in self.keys(below) if is_text(media_type(None, key)))
+        return (key for key in self.files(below) if is_text(media_type(None, key)))
 
     def _file(self, location: Location) -> Path:
         path = self._existing(location.key)

@@ -1,7 +1,7 @@
 """Lint: what the indexer would say of documents in a folder, and whether their targets are there."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -116,7 +116,7 @@ class Linter:
 
     @cached_property
     def _folded(self) -> dict[str, str]:
-        return {fold(key): key for key in self._folder.keys()}
+        return {fold(key): key for key in self._folder.files()}
 
     def _missing_hint(self, key: str) -> str | None:
         for candidate, difference in near_keys(key):
@@ -154,8 +154,16 @@ class LintResult:
         return bool(self.unreadable) or any(document.verdict == "invalid" for document in self.documents)
 
 
-def lint(paths: Iterable[Path], root: Path | None) -> LintResult:
-    """Lints files and folders; the storage root of each is `root`, or the nearest one around it."""
+Keys = Sequence[tuple[Path, str]]
+
+
+def lint(
+    paths: Iterable[Path], root: Path | None, watch: Callable[[Keys], Iterable[tuple[Path, str]]] = iter
+) -> LintResult:
+    """Lints files and folders; the storage root of each is `root`, or the nearest one around it.
+
+    `watch` hands the documents on one by one, and may show how far they are.
+    """
     linters: dict[Path, Linter] = {}
     folders: dict[Path, Folder] = {}
     wanted: dict[tuple[Path, str], None] = {}  # an ordered set: a file named twice is linted once
@@ -165,14 +173,14 @@ def lint(paths: Iterable[Path], root: Path | None) -> LintResult:
             top = (
                 root or enclosing_root(start.absolute()) or (path if path.is_dir() else path.parent)
             ).resolve()
-            folder = folders.setdefault(top, Folder(top))
+            folder = folders.setdefault(top, Folder(top, is_whole=root is not None))
             if start.is_dir():
                 wanted.update({(top, key): None for key in folder.texts(start.resolve())})
             else:
                 wanted[top, folder.location(start).relative_path] = None
     documents: list[LintedDocument] = []
     unreadable: list[FetchError] = []
-    for top, key in wanted:
+    for top, key in watch(list(wanted)):
         linter = linters.setdefault(top, Linter(folders[top]))
         try:
             documents.append(linter.lint(key))

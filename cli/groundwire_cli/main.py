@@ -12,12 +12,18 @@ from groundwire.errors import FetchError, InvalidRequest
 FINE, FOUND, USAGE = 0, 1, 2
 
 
+class UsageError(Exception):
+    """A usage error found after the arguments were parsed."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the return value is the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))
+    except UsageError as error:
+        return _usage(str(error))
     except InvalidRequest as error:
         flag = "--" + "".join(f"-{c.lower()}" if c.isupper() else c for c in error.field).replace("_", "-")
         return _usage(f"{flag.replace('--traversable-mime-types', '--traversable-mime')} {error.problem}")
@@ -65,36 +71,31 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _paths(options: argparse.Namespace) -> list[Path]:
-    """The paths that were given; InvalidRequest-free usage errors end the program."""
+    """The paths that were given; UsageError where one is not there, or outside the storage root."""
     paths = [Path(each) for each in options.paths]
     for path in (*paths, *([options.root] if options.root else [])):
         if not path.exists():
-            raise _Usage(f"{path}: there is no such file or folder")
+            raise UsageError(f"{path}: there is no such file or folder")
     if options.root and not options.root.is_dir():
-        raise _Usage(f"--root {options.root}: this is not a folder")
+        raise UsageError(f"--root {options.root}: this is not a folder")
     for path in paths:
         absolute = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
         if options.root and not absolute.is_relative_to(options.root.resolve()):
-            raise _Usage(f"{path}: lies outside the storage root {options.root}")
+            raise UsageError(f"{path}: lies outside the storage root {options.root}")
     return paths
-
-
-class _Usage(Exception):
-    """A usage error found after the arguments were parsed."""
 
 
 def _lint(options: argparse.Namespace) -> int:
     from groundwire_cli.linting import lint
 
-    try:
-        result = lint(_paths(options), options.root)
-    except _Usage as error:
-        return _usage(str(error))
+    paths = _paths(options)
     if options.json:
+        result = lint(paths, options.root)
         _print_json(result.as_json())
     else:
-        from groundwire_cli.report import print_lint
+        from groundwire_cli.report import print_lint, watched
 
+        result = lint(paths, options.root, watched)
         print_lint(result)
     return FOUND if result.failed else FINE
 
@@ -103,10 +104,8 @@ def _explain(options: argparse.Namespace) -> int:
     from groundwire.shapes import bundle_json
     from groundwire_cli.explaining import explain
 
-    try:
-        bundles = explain(paths := _paths(options), options.root, _policy(options))
-    except _Usage as error:
-        return _usage(str(error))
+    paths = _paths(options)
+    bundles = explain(paths, options.root, _policy(options))
     shapes = [bundle_json(bundle, bodies=False) for bundle in bundles]
     if options.json:
         single = len(paths) == 1 and not paths[0].is_dir()

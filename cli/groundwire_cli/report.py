@@ -1,25 +1,46 @@
 """What lint and explain print for people. Without colour, symbols and words say the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import track
 from rich.text import Text
 
 from groundwire.findings import Finding
-from groundwire_cli.linting import LintedDocument, LintResult
+from groundwire_cli.linting import Keys, LintedDocument, LintResult
 from groundwire_cli.tree import bundle_tree
-from groundwire_cli.wording import FINDING_STYLES, VERDICT_STYLES, plural, size
+from groundwire_cli.wording import FINDING_STYLES, VERDICT_STYLES, plural, size, visible
+
+_WIDTH_OF_A_FILE = 160
+_MANY = 500
+
+
+def _console() -> Console:
+    """Standard output; what goes to a file or a pipe is not cut to a terminal's width."""
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_A_FILE
+    return console
+
+
+def watched(keys: Keys) -> Iterable[tuple[Path, str]]:
+    """The documents one by one, with a bar on a terminal where there are many."""
+    console = Console(stderr=True)
+    if len(keys) < _MANY or not console.is_terminal:
+        return keys
+    return track(keys, "linting", console=console, transient=True)
 
 
 def print_lint(result: LintResult) -> None:
     """Each document with remarks, its lines shown, then one line of totals."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = _console()
     for document in result.documents:
         if document.findings:
             _print_document(console, document)
     for error in result.unreadable:
-        console.print(Text(f"✗ {error}", "red"))
+        console.print(Text(f"✗ {visible(str(error))}", "red"))
     summary = result.as_json()["summary"]
     parts = [plural(summary["documents"], "document")]
     for name in ("valid", "warnings", "invalid"):
@@ -32,7 +53,7 @@ def print_lint(result: LintResult) -> None:
 
 def _print_document(console: Console, document: LintedDocument) -> None:
     style, symbol = VERDICT_STYLES[document.verdict]
-    console.print(Text.assemble((f"{symbol} ", style), (document.location.relative_path, "bold")))
+    console.print(Text.assemble((f"{symbol} ", style), (visible(document.location.relative_path), "bold")))
     lines = _lines(document)
     for finding in sorted(document.findings, key=lambda each: (each.line or 0, each.column or 0)):
         _print_finding(console, finding, lines)
@@ -43,16 +64,16 @@ def _print_finding(console: Console, finding: Finding, lines: Sequence[str]) -> 
     style, symbol = FINDING_STYLES[finding.severity]
     where = f"{finding.line}:{finding.column or 1}" if finding.line else "-"
     console.print(
-        Text.assemble(f"  {where:>7} ", (f"{symbol} {finding.code}", style), f"  {_visible(finding.message)}")
+        Text.assemble(f"  {where:>7} ", (f"{symbol} {finding.code}", style), f"  {visible(finding.message)}")
     )
     if finding.line and finding.column and finding.line <= len(lines):
         source = lines[finding.line - 1]
         if len(source) <= 200:
             before = source[: finding.column - 1]
-            console.print(Text(f"          {_visible(source)}", "dim"))
-            console.print(Text(f"          {' ' * len(_visible(before))}^", style))
+            console.print(Text(f"          {visible(source)}", "dim"))
+            console.print(Text(f"          {' ' * len(visible(before))}^", style))
     if finding.hint:
-        console.print(Text(f"          → {_visible(finding.hint)}"))
+        console.print(Text(f"          → {visible(finding.hint)}"))
 
 
 def _lines(document: LintedDocument) -> list[str]:
@@ -60,21 +81,17 @@ def _lines(document: LintedDocument) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _visible(text: str) -> str:
-    """The text with what a terminal would obey or hide made visible."""
-    return "".join(char if char.isprintable() or char == " " else f"<U+{ord(char):04X}>" for char in text)
-
-
 def print_bundles(bundles: Sequence[Mapping[str, Any]]) -> None:
     """Each bundle as a tree, with its totals."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = _console()
     for bundle in bundles:
         console.print(bundle_tree(bundle))
         total = sum(each["sizeBytes"] for each in bundle["included"])
         complete = "[green]✓ complete[/]" if bundle["complete"] else "[red]✗ not complete[/]"
         aborted = "  [red]✗ aborted[/]" if bundle["aborted"] else ""
-        policy = bundle["policy"]
+        policy, documents = bundle["policy"], plural(1 + len(bundle["included"]), "document")
         console.print(
-            f"{complete}{aborted}  {plural(1 + len(bundle['included']), 'document')} of {policy['maxDocs']},"
-            f" {size(total)} of {size(policy['maxIncludeBytes'])} included, depth at most {policy['maxDepth']}\n"
+            f"{complete}{aborted}  {documents} of {policy['maxDocs']},"
+            f" {size(total)} of {size(policy['maxIncludeBytes'])} included,"
+            f" depth at most {policy['maxDepth']}\n"
         )

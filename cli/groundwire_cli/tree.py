@@ -11,7 +11,7 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from groundwire_cli.wording import FINDING_STYLES, SKIP_STYLES, size
+from groundwire_cli.wording import FINDING_STYLES, SKIP_STYLES, size, visible
 
 Json = Mapping[str, Any]
 
@@ -57,7 +57,7 @@ def _grow(
 def _document_line(document: Json, prefix: str, depth: int) -> Text:
     line = Text.assemble(
         ("✓ ", "green"),
-        (document["uri"].removeprefix(prefix), "bold"),
+        (visible(document["uri"].removeprefix(prefix)), "bold"),
         f"  {size(document['sizeBytes'])}",
         (f"  depth {depth}" if depth else "  root", "dim"),
     )
@@ -71,9 +71,9 @@ def _document_line(document: Json, prefix: str, depth: int) -> Text:
 def _skip_line(skip: Json) -> Text:
     style, symbol = SKIP_STYLES.get(skip["reason"], ("red", "✗"))
     why = skip["reason"] + (f": {skip['code']}" if skip["code"] else "")
-    line = Text.assemble((f"{symbol} {skip['relativePath']}", style), (f"  {why}", style))
+    line = Text.assemble((f"{symbol} {visible(skip['relativePath'])}", style), (f"  {why}", style))
     if skip["detail"] and skip["reason"] != "cycle":
-        line.append(f"  ({skip['detail']})", "dim")
+        line.append(f"  ({visible(skip['detail'])})", "dim")
     return line
 
 

@@ -31,3 +31,8 @@ def size(count: int) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 document`, `2 documents`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def visible(text: str) -> str:
+    """The text with what a terminal would obey, hide or reorder made visible."""
+    return "".join(char if char.isprintable() else f"<U+{ord(char):04X}>" for char in text)
