@@ -4,7 +4,8 @@
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
@@ -25,7 +26,7 @@ from groundwire.deadline import Deadline
 from groundwire.debugging import debugging, namespaces
 from groundwire.delivery import fit
 from groundwire.documents import Context
-from groundwire.errors import DocumentNotFound, InvalidRequest
+from groundwire.errors import DocumentForbidden, DocumentNotFound, GroundwireError, InvalidRequest
 from groundwire.fetching import locate
 from groundwire.graph import neighbourhood
 from groundwire.limits import DEADLINE_MARGIN_MS, MAX_DEPTH, MAX_TIMEOUT_MS
@@ -76,31 +77,42 @@ def routes(
         for reason, number in Counter(skip.reason for skip in bundle.skipped).items():
             count(f"Skipped.{reason}", number)
 
+    @contextmanager
+    def audited(action: str, caller: Caller, ctx: RequestContext | None = None) -> Iterator[Json]:
+        """One record a request (Z-3), refused ones too: who, which documents, what became of it."""
+        record: Json = {"outcome": "answered"}
+        try:
+            yield record
+        except GroundwireError as error:
+            record["outcome"] = getattr(error, "code", "invalid_request")
+            raise
+        finally:
+            asked: Json = {"user_id": ctx.user_id, "auditing_id": ctx.auditing_id} if ctx else {}
+            logger.info("audit", action=action, principal=caller.principal, **asked, **record)
+
     @router.post("/v1/ground", summary="Ground search results in whole documents", responses=PROBLEMS)
     def ground(
         request: Annotated[GroundRequest, Body()],
         caller: Annotated[Caller, Depends(caller_of)],
         debug: Annotated[frozenset[str], Depends(debug_of)],
     ) -> Response[str]:
-        found = sources(given(request))
-        context = _context(request.ctx, caller)
-        with debugging(debug):
+        with audited("ground", caller, request.ctx) as record, debugging(debug):
             result = wired().service.prepare_from_sources(
-                found, context, given(request.overrides), time_left=time_left()
+                sources(given(request)),
+                _context(request.ctx, caller),
+                given(request.overrides),
+                time_left=time_left(),
             )
-        documents = result.all_documents_for_attachment
-        logger.info(
-            "audit",
-            action="ground",
-            principal=caller.principal,
-            user_id=context.user_id,
-            auditing_id=context.auditing_id,
-            documents=[[each.uri, each.version] for each in documents],
-            sources=[[each.uri, each.code] for each in result.sources],
-            complete=result.complete,
-            index_stale=len(result.index_stale),
-        )
+            documents = result.all_documents_for_attachment
+            record |= {
+                "documents": [[each.uri, each.version] for each in documents],
+                "sources": [[each.uri, each.code] for each in result.sources],
+                "complete": result.complete,
+            }
         count("IndexStale", len(result.index_stale))
+        if result.index_error:
+            logger.warning("index not read", error=result.index_error)
+            count("IndexUnavailable", 1)
         for bundle in result.composition_bundles or ():
             count_skips(bundle)
         shape = result_json(result)
@@ -113,21 +125,16 @@ def routes(
         caller: Annotated[Caller, Depends(caller_of)],
         debug: Annotated[frozenset[str], Depends(debug_of)],
     ) -> Response[str]:
-        pointer = _pointer(request)
-        context = _context(request.ctx, caller)
-        with debugging(debug):
+        with audited("compose", caller, request.ctx) as record, debugging(debug):
+            pointer = _pointer(request)
+            record["documents"] = [[locate(pointer, wired().roots).uri, None]]
             bundle = wired().service.prepare_one(
-                pointer, context, given(request.overrides), time_left=time_left()
+                pointer, _context(request.ctx, caller), given(request.overrides), time_left=time_left()
             )
-        logger.info(
-            "audit",
-            action="compose",
-            principal=caller.principal,
-            user_id=context.user_id,
-            auditing_id=context.auditing_id,
-            documents=[[each.uri, each.version] for each in bundle.all_documents],
-            complete=bundle.complete,
-        )
+            record |= {
+                "documents": [[each.uri, each.version] for each in bundle.all_documents],
+                "complete": bundle.complete,
+            }
         count_skips(bundle)
         shape = composed_json(bundle)
         bodies = zip([shape["root"], *shape["included"]], bundle.all_documents, strict=True)
@@ -138,10 +145,11 @@ def routes(
         uri: Annotated[str, Query(description="Canonical URI, as s3://bucket/key")],
         caller: Annotated[Caller, Depends(caller_of)],
     ) -> Response[str]:
-        node = _node(uri, caller)
-        deadline = Deadline.after(time_left())
-        targets = wired().index.nodes(node.lookups(), deadline=deadline, consistent=True)
-        return _json(document_status_json(node, {u: n for u, n in targets.items() if n.exists}))
+        with audited("document", caller) as record:
+            node = known(uri, caller, record)
+            lookups = node.lookups()
+            stored = wired().index.nodes(lookups, deadline=Deadline.after(time_left()), consistent=True)
+            return _json(document_status_json(node, {u: n for u, n in stored.items() if n.exists}))
 
     @router.get("/v1/graph", summary="The include graph around a document", responses=NOT_FOUND)
     def graph(
@@ -150,19 +158,22 @@ def routes(
         depth: Annotated[int, Query(ge=0, le=MAX_DEPTH)] = 2,
         direction: Annotated[Literal["includes", "dependents"], Query()] = "includes",
     ) -> Response[str]:
-        node = _node(uri, caller)
-        deadline = Deadline.after(time_left())
-        return _json(graph_json(neighbourhood(node, wired().index, direction, depth, deadline)))
-
-    def _node(uri: str, caller: Caller) -> Node:
-        location: Location = locate(pointer_from_uri(uri), wired().roots)
-        node = None
-        if may_read(caller, location.root):
+        with audited("graph", caller) as record:
+            node = known(uri, caller, record)
             deadline = Deadline.after(time_left())
-            nodes = wired().index.nodes([location], deadline=deadline, consistent=True)
-            node = nodes.get(location.uri)
+            return _json(graph_json(neighbourhood(node, wired().index, direction, depth, deadline)))
+
+    def known(uri: str, caller: Caller, record: Json) -> Node:
+        """The living node at `uri`; DocumentForbidden or DocumentNotFound, alike to the caller."""
+        location: Location = locate(pointer_from_uri(uri), wired().roots)
+        record["documents"] = [[location.uri, None]]
+        if not may_read(caller, location.root):
+            raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
+        nodes = wired().index.nodes([location], deadline=Deadline.after(time_left()), consistent=True)
+        node = nodes.get(location.uri)
         if node is None or not node.exists:
-            raise DocumentNotFound(uri, "not in the index, or not readable")
+            raise DocumentNotFound(location.uri, "the index knows no such document")
+        record["documents"] = [[location.uri, node.version]]
         return node
 
     @router.get("/healthz", summary="Whether the function runs")

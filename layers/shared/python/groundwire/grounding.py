@@ -99,6 +99,8 @@ class CanonicalGroundingResult:
     """Milliseconds of each phase."""
     index_stale: tuple[str, ...] = ()
     """URIs of which the index said something else; the answer is by the documents (B-9)."""
+    index_error: str | None = None
+    """Why the index could not be read, which made this answer slower."""
 
     @property
     def bundle_id(self) -> str:
@@ -163,7 +165,7 @@ class CanonicalGroundingService:
                 )
             clock.end("compose")
             attached = _attached(documents, bundles)
-            stale = prefetch.stale(attached)
+            stale, index_error = prefetch.stale(attached), prefetch.index_error()
         self._repair(stale)
         outcomes = [
             replace(each, code=error.code, detail=error.detail)
@@ -181,6 +183,7 @@ class CanonicalGroundingService:
             complete=_is_complete(outcomes, bundles, documents),
             timings=clock.milliseconds,
             index_stale=tuple(location.uri for location in stale),
+            index_error=index_error,
         )
 
     def prepare_one(

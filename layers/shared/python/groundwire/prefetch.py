@@ -60,6 +60,7 @@ class Prefetch:
         # What the search waits for never queues behind what it may not want.
         self._demand = ThreadPoolExecutor(1, "demand") if workers else None
         self._planner = ThreadPoolExecutor(1, "plan") if workers else None
+        self._plan: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +84,7 @@ class Prefetch:
         room = min(MAX_DOCS, len(locations) * (self._policy.max_docs - 1))
         self._room_index = self._room_declared = room
         if index and self._planner and self._policy.max_depth:
-            self._planner.submit(self._follow, list(locations), index)
+            self._plan = self._planner.submit(self._follow, list(locations), index)
 
     def fetch_roots(self, locations: Sequence[Location]) -> list[PreparedDocument | FetchError]:
         """The root documents, or why not, in order; fetched at the same time."""
@@ -165,6 +166,11 @@ class Prefetch:
             and _disagrees(nodes.get(document.uri), document)
         ]
 
+    def index_error(self) -> str | None:
+        """Why the index could not be followed, as an error's name; it costs speed only (B-9)."""
+        error = self._plan.exception() if self._plan and self._plan.done() else None
+        return type(error).__name__ if error else None
+
     def _begin(self, location: Location, room: int) -> bool:
         with self._lock:
             known = location.uri in self._futures or location.uri in self._visited
@@ -187,10 +193,7 @@ class Prefetch:
         for _ in range(self._policy.max_depth):
             if not level or self._over:
                 return
-            try:
-                nodes = index.nodes(level, deadline=self._deadline)
-            except Unavailable:
-                return  # an index that cannot answer costs speed only
+            nodes = index.nodes(level, deadline=self._deadline)
             with self._lock:
                 self._nodes.update(nodes)
                 self._asked.update(location.uri for location in level)

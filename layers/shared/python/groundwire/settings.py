@@ -44,9 +44,15 @@ class _FunctionSettings(BaseModel):
     aws_endpoint: str | None = Field(default=None, alias="AWS_ENDPOINT_URL")
     """Where AWS is, as the SDKs read it: an emulator's address, unset on AWS itself."""
 
+    aws_region: str | None = Field(default=None, alias="AWS_REGION")
+    """The deployment's region, which the platform sets: a root that names none is there."""
+
     def roots(self) -> StorageRoots:
         """The storage roots; ConfigurationError where they contradict each other."""
-        return StorageRoots(StorageRoot(**root.model_dump()) for root in self.storage_roots)
+        return StorageRoots(
+            StorageRoot(**root.model_dump() | {"region": root.region or self.aws_region})
+            for root in self.storage_roots
+        )
 
     def environment(self) -> dict[str, str]:
         """The variables that `model_validate(os.environ)` turns back into this."""
