@@ -70,6 +70,8 @@ class Environment:
     """None: callers sign their requests (IAM)."""
     open_description: bool = False
     """Whether healthz, openapi.json and the docs page answer without credentials."""
+    debug_callers: tuple[str, ...] = ()
+    """Who may ask for debug records of a request, named as in a root's `readers` (P-3)."""
     alarms_address: str | None = None
     """An e-mail address that hears about alarms; it has to confirm the subscription once."""
     log_level: str = "INFO"

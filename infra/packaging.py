@@ -19,8 +19,6 @@ from aws_cdk.aws_lambda import AssetCode, Code
 
 PROJECT = Path(__file__).resolve().parents[1]
 
-PYTHON_VERSION = "3.13"
-
 # Lambda's python3.13 runs on Amazon Linux 2023, glibc 2.34; obstore has no older wheels than 2_28.
 _PLATFORMS = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
 
@@ -80,7 +78,7 @@ def function_code(name: str) -> AssetCode:
 def _install_arguments(platform: str) -> list[str]:
     return [
         *("pip", "install", "--quiet", "--color", "never", "--no-installer-metadata", "--link-mode", "copy"),
-        *("--python-platform", platform, "--python-version", PYTHON_VERSION, "--only-binary", ":all:"),
+        *("--python-platform", platform, "--python-version", "3.13", "--only-binary", ":all:"),
     ]
 
 

@@ -11,8 +11,8 @@ from aws_cdk import Acknowledgment, RemovalPolicy, Stack, Token, Validations
 from aws_cdk.aws_iam import PolicyStatement, Role
 from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, CfnBucket, IBucket
 from constructs import Construct
-from groundwire.settings import StorageRootSettings
 
+from groundwire.settings import StorageRootSettings
 from infra.environments import StorageRoot
 
 _MANAGED_LOG_POLICY = (

@@ -16,8 +16,8 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAutho
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_logs import LogGroup
 from constructs import Construct
-from groundwire.settings import GroundingSettings
 
+from groundwire.settings import GroundingSettings
 from infra.constructs.documents import Documents
 from infra.constructs.function import FunctionShape, ServiceFunction
 from infra.constructs.index import Index
@@ -76,10 +76,11 @@ class Grounding(Construct):
             environment=environment,
             layers=layers,
             settings=GroundingSettings(
-                GROUNDWIRE_TABLE=index.table.table_name,
-                GROUNDWIRE_STORAGE_ROOTS=tuple(root.settings for root in documents.roots),
-                GROUNDWIRE_INDEX_QUEUE_URL=indexer.queue.queue_url,
-                GROUNDWIRE_OPEN_DESCRIPTION=environment.open_description,
+                table=index.table.table_name,
+                storage_roots=tuple(root.settings for root in documents.roots),
+                index_queue_url=indexer.queue.queue_url,
+                debug_callers=environment.debug_callers,
+                open_description=environment.open_description,
             ).environment(),
         )
         self.function = service.function

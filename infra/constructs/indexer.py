@@ -10,8 +10,8 @@ from aws_cdk.aws_events_targets import SqsQueue
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from aws_cdk.aws_sqs import DeadLetterQueue, Queue, QueueEncryption
 from constructs import Construct
-from groundwire.settings import IndexerSettings
 
+from groundwire.settings import IndexerSettings
 from infra.constructs.documents import DeployedRoot, Documents
 from infra.constructs.function import FunctionShape, ServiceFunction
 from infra.constructs.index import Index
@@ -52,9 +52,9 @@ class Indexer(Construct):
             environment=environment,
             layers=layers,
             settings=IndexerSettings(
-                GROUNDWIRE_TABLE=index.table.table_name,
-                GROUNDWIRE_STORAGE_ROOTS=tuple(root.settings for root in documents.roots),
-                GROUNDWIRE_DEAD_LETTER_QUEUE_URL=self.dead_letters.queue_url,
+                table=index.table.table_name,
+                storage_roots=tuple(root.settings for root in documents.roots),
+                dead_letter_queue_url=self.dead_letters.queue_url,
             ).environment(),
         )
         self.function = self._service.function

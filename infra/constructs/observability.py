@@ -32,9 +32,7 @@ class Observability(Construct):
         alarms = self._alarms(
             {
                 "DeadLetters": (
-                    dead_letters.metric_approximate_number_of_messages_visible(
-                        period=_PERIOD, statistic="Maximum"
-                    ),
+                    dead_letters.metric_approximate_number_of_messages_visible(period=_PERIOD),
                     "Events that were given up: mend the cause, then redrive the dead-letter queue.",
                 ),
                 "IndexerErrors": (

@@ -23,6 +23,7 @@ GUEST = Environment(
     ),
     limits=Limits(indexer_concurrency=3, requests_per_second=7, request_burst=9),
     jwt=JwtIssuer(issuer="https://login.example/tenant", audience=("groundwire",)),
+    debug_callers=("group:operations",),
     alarms_address="operations@example.com",
 )
 """An environment in somebody else's bucket, with tokens instead of signatures."""

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from groundwire.settings import GroundingSettings, IndexerSettings
 
+from groundwire.settings import GroundingSettings, IndexerSettings
 from infra.environments import NAMES, environment
 from tests.infra.synthesized import Synthesized
 
@@ -73,6 +73,7 @@ def test_the_environment_is_what_the_functions_read(guest: Synthesized) -> None:
         ("recipes", "acme-handbook", "recipes", ()),
         ("own", own, "", ()),
     ]
+    assert grounding.debug_callers == ("group:operations",)
     (table,) = guest.resources("AWS::DynamoDB::GlobalTable")
     assert indexer.table == grounding.table == table
     assert indexer.dead_letter_queue_url == guest.logical_id("AWS::SQS::Queue", "DeadLetters")

@@ -17,7 +17,7 @@ import sys
 sys.path += sys.argv[1:]
 import aws_lambda_powertools.event_handler, boto3, obstore, orjson, pydantic, yaml
 import aws_lambda_powertools.utilities.batch, aws_lambda_powertools.utilities.parser
-import groundwire, groundwire.settings, groundwire.errors
+import groundwire, indexer.handler, grounding.handler
 from importlib.metadata import version
 assert yaml.__with_libyaml__, "yaml without its C parser"
 assert version("boto3") and version("aws-lambda-powertools")
@@ -66,12 +66,12 @@ def _left_in(project: Path) -> list[str]:
     return sorted(path.name for path in (project / ".build").iterdir())
 
 
-def test_the_layers_alone_are_enough_to_import_everything() -> None:
+def test_layers_and_functions_need_nothing_else_to_import() -> None:
     layer = dependency_layer("x86_64")
     done = subprocess.run(
         [
             *(sys.executable, "-I", "-S", "-B", "-c", _IMPORTS),
-            *(str(layer / "python"), str(PROJECT / "layers" / "shared" / "python")),
+            *(str(layer / "python"), str(PROJECT / "layers/shared/python"), str(PROJECT / "functions")),
         ],
         capture_output=True,
         text=True,
