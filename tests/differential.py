@@ -121,7 +121,8 @@ def generate(rng: Dice) -> Case:
     folders = sorted({posixpath.dirname(key) for key in keys})
     if rng.random() < 0.05:
         docs = [rng.choice(folders)]
-    linted = rng.choice([[""]] * 8 + [[rng.choice(folders)], rng.sample(keys, min(3, len(keys)))])
+    shown = [key for key in keys if not search.is_hidden(key)]
+    linted = rng.choice([[""]] * 8 + [[rng.choice(folders)], rng.sample(shown, min(3, len(shown)))])
     return Case(files, links, docs, _policy(rng, files), rng.random() < 0.2, linted)
 
 
@@ -430,11 +431,8 @@ def _exact(rng: Dice, key: str, keys: Sequence[str]) -> bytes:
     end = rng.choice(["\n", "\n", "\r\n"])
     closing = rng.choice(["---", "...", "---  "])
     before = end.join(["---", *_block(rng, key, keys)]).replace("\0", "") + end
-    # Where the closing line's own end falls on the limit, whether it counts depends on its bytes alone.
     size = rng.choice([HEAD - 1, HEAD, HEAD, HEAD + 1, HEAD + 2, HEAD + 5, HEAD + 4000])
     last = rng.choice([closing + end] * 4 + [closing])
-    if last.endswith("\r\n") and size == HEAD + 1:
-        size += 1
     padding = size - len(bom) - len((before + "#" + end + last).encode())
     filler = "x" * padding if rng.random() < 0.7 else "ä" * (padding // 2) + "x" * (padding % 2)
     text = before + "#" + filler + end + last
@@ -769,6 +767,9 @@ def smaller(case: Case, kind: str) -> Case:
 
     def still(candidate: Case) -> bool:
         nonlocal left
+        named = {*candidate.docs, *candidate.linted} - {""}
+        if not all(any(f"{key}/".startswith(f"{name}/") for key in candidate.files) for name in named):
+            return False
         left -= 1
         return left >= 0 and any(difference.kind == kind for difference in differences(candidate))
 

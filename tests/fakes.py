@@ -1,6 +1,7 @@
 """In-memory stand-ins for the ports. Each passes the contract suite of its port (tests/contracts)."""
 
 import hashlib
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -18,6 +19,40 @@ def version_of(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
+class HandClock:
+    """A clock that stands still until it is turned."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def turn(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Gate:
+    """Where calls hang until the test is over; nothing waits here for longer than `patience` seconds."""
+
+    def __init__(self, patience: float = 30.0) -> None:
+        self._patience = patience
+        self._opened = threading.Event()
+        self._lock = threading.Lock()
+        self.waiting: Counter[str] = Counter()
+        """What hangs here now."""
+
+    def wait(self, name: str) -> None:
+        with self._lock:
+            self.waiting[name] += 1
+        self._opened.wait(self._patience)
+        with self._lock:
+            self.waiting[name] -= 1
+
+    def open(self) -> None:
+        self._opened.set()
+
+
 class MemoryStore:
     """Documents by full key: a DocumentFetcher and a HeadReader that count what they are asked."""
 
@@ -25,17 +60,49 @@ class MemoryStore:
         self.files = dict(files)
         self.mime_types = dict(mime_types or {})
         self.failures: dict[str, type[FetchError]] = {}
+        """What a key fails with whenever it is asked for."""
+        self.failures_at_first: dict[str, type[FetchError]] = {}
+        """What a key fails with the first time it is fetched, and not again."""
+        self.hung: dict[str, Gate] = {}
+        """Where a key's fetches hang."""
+        self.clock = HandClock()
+        self.seconds: dict[str, float] = {}
+        """How far a fetch of a key turns the clock."""
         self.fetched: Counter[str] = Counter()
+        self.read: Counter[str] = Counter()
+        """Fetches whose body was read to its end."""
+        self.probed: Counter[str] = Counter()
+        self.deadlines: list[Deadline] = []
+        self._lock = threading.Lock()
 
     def fetch(self, location: Location, *, deadline: Deadline, max_bytes: int) -> FetchedDocument:
-        self.fetched[location.key] += 1
+        with self._lock:
+            self.fetched[location.key] += 1
+            self.deadlines.append(deadline)
+            is_first = self.fetched[location.key] == 1
+        if location.key in self.hung:
+            self.hung[location.key].wait(location.key)
+        self.clock.turn(self.seconds.get(location.key, 0.0))
+        if is_first and location.key in self.failures_at_first:
+            raise self.failures_at_first[location.key](location.uri, "made to fail once")
         content = self._content(location)
         if len(content) > max_bytes:
             raise DocumentTooLarge(location.uri, len(content), max_bytes)
+        with self._lock:
+            self.read[location.key] += 1
         return FetchedDocument(location, content, version_of(content), self.mime_types.get(location.key))
 
     def exists(self, location: Location, *, deadline: Deadline) -> bool:
-        return location.key in self.files
+        with self._lock:
+            self.probed[location.key] += 1
+            self.deadlines.append(deadline)
+        if location.key in self.hung:
+            self.hung[location.key].wait(location.key)
+        try:
+            self._content(location)
+        except DocumentNotFound:
+            return False
+        return True
 
     def head(self, location: Location, max_bytes: int = HEAD_BYTES) -> ObjectHead:
         content = self._content(location)
@@ -57,17 +124,20 @@ class MemoryIndex:
         self.stored = {node.location.uri: node for node in nodes}
         self.reachable = True
         self.levels: list[list[str]] = []
+        self.writes = 0
+        self.deadlines: list[Deadline] = []
 
     def nodes(
         self, locations: Iterable[Location], *, deadline: Deadline, consistent: bool = False
     ) -> Mapping[str, Node]:
         wanted = [location.uri for location in locations]
         self.levels.append(wanted)
-        if not self.reachable:
-            raise Unavailable(wanted[0], "the index is down")
+        self.deadlines.append(deadline)
+        self._reach()
         return {uri: self.stored[uri] for uri in wanted if uri in self.stored}
 
     def dependents(self, location: Location, *, deadline: Deadline, limit: int) -> tuple[list[Node], bool]:
+        self._reach()
         including = sorted(
             (node for node in self.stored.values() if location in node.targets()),
             key=lambda node: node.location.uri,
@@ -75,10 +145,20 @@ class MemoryIndex:
         return including[:limit], len(including) > limit
 
     def node(self, location: Location) -> Node | None:
+        self._reach()
         return self.stored.get(location.uri)
 
     def replace(self, node: Node, seen: Node | None) -> bool:
-        if self.stored.get(node.location.uri) != seen:
+        self._reach()
+        stored = self.stored.get(node.location.uri)
+        if stored == node:
+            return True  # an earlier try wrote it, and its answer was lost
+        if stored != seen:
             return False
+        self.writes += 1
         self.stored[node.location.uri] = node
         return True
+
+    def _reach(self) -> None:
+        if not self.reachable:
+            raise Unavailable("the index", "is down")

@@ -72,12 +72,14 @@ class Folder:
         try:
             with path.open("rb") as file:
                 content = file.read(max_bytes)
+                file.seek(0)
+                version = hashlib.file_digest(file, "sha256").hexdigest()
             size = path.stat().st_size
         except PermissionError as error:
             raise DocumentForbidden(location.uri, "the file may not be read") from error
         except OSError as error:
             raise Unavailable(location.uri, f"the file cannot be read: {error.strerror}") from error
-        return ObjectHead(content, size, hashlib.sha256(content).hexdigest(), None, None)
+        return ObjectHead(content, size, version, None, None)
 
     def stored(self, key: str) -> str | None:
         """`key` where a file has exactly this name, or None."""

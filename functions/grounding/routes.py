@@ -33,7 +33,7 @@ from groundwire.limits import DEADLINE_MARGIN_MS, MAX_DEPTH, MAX_TIMEOUT_MS
 from groundwire.nodes import Node
 from groundwire.pointers import CanonicalDocumentPointer, Location
 from groundwire.resolution import pointer_from, pointer_from_uri, sources
-from groundwire.roots import Caller, may_read
+from groundwire.roots import Caller, StorageRoots, may_read
 
 Json = dict[str, Any]
 DEBUG_HEADER = "x-groundwire-debug"
@@ -126,7 +126,7 @@ def routes(
         debug: Annotated[frozenset[str], Depends(debug_of)],
     ) -> Response[str]:
         with audited("compose", caller, request.ctx) as record, debugging(debug):
-            pointer = _pointer(request)
+            pointer = _pointer(request, wired().roots)
             record["documents"] = [[locate(pointer, wired().roots).uri, None]]
             bundle = wired().service.prepare_one(
                 pointer, _context(request.ctx, caller), given(request.overrides), time_left=time_left()
@@ -165,7 +165,7 @@ def routes(
 
     def known(uri: str, caller: Caller, record: Json) -> Node:
         """The living node at `uri`; DocumentForbidden or DocumentNotFound, alike to the caller."""
-        location: Location = locate(pointer_from_uri(uri), wired().roots)
+        location: Location = locate(pointer_from_uri(uri, wired().roots), wired().roots)
         record["documents"] = [[location.uri, None]]
         if not may_read(caller, location.root):
             raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
@@ -196,11 +196,11 @@ def _context(ctx: RequestContext, caller: Caller) -> Context:
     return Context(ctx.user_id or "", ctx.auditing_id or "", caller)
 
 
-def _pointer(request: ComposeRequest) -> CanonicalDocumentPointer:
+def _pointer(request: ComposeRequest, roots: StorageRoots) -> CanonicalDocumentPointer:
     if (request.uri is None) == (request.pointer is None):
         raise InvalidRequest("uri", "give either uri or pointer")
     if request.uri is not None:
-        return pointer_from_uri(request.uri)
+        return pointer_from_uri(request.uri, roots)
     return pointer_from(request.pointer or {}, "pointer")
 
 

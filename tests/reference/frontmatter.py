@@ -103,6 +103,9 @@ def read(data: bytes) -> Frontmatter:
     longer = len(data) > HEAD
     body = data[:HEAD].removeprefix(BOM)
     lines = _lines(body, longer)
+    if body.endswith(b"\r") and data[HEAD : HEAD + 1] == b"\n":
+        # The limit cuts a line end in two: it is not within the limit.
+        lines[-2:] = [(lines[-2][0], False)]
     found = Frontmatter()
     try:
         # A character cut by the limit is not the author's mistake.
@@ -213,7 +216,7 @@ def _read_block(found: Frontmatter, inner: str) -> None:
             found.add("yaml_duplicate_key", _line(key))
         if len(pairs) > 1 and (kind, name) == ("string", "includes"):
             found.loses_includes = True
-        if kind == "string" and name not in KEYS and re.sub(r"[_\-\s]", "", name).lower() in NEAR_MISSES:
+        if kind == "string" and name not in KEYS and re.sub(r"[_\- ]", "", name).lower() in NEAR_MISSES:
             found.add("unknown_key_near_miss", _line(pairs[0][0]))
 
     def value_of(name: str) -> tuple[Node, Node] | None:
@@ -224,23 +227,23 @@ def _read_block(found: Frontmatter, inner: str) -> None:
         if _kind(pair[1]) == "string":
             found.title = str(pair[1].value).translate(unmask)
         else:
-            found.add("title_not_string", _line(pair[0]))
+            found.add("title_not_string", _line(pair[1]))
     if pair := value_of("canonical_path"):
-        found.canonical_line = _line(pair[0])
+        found.canonical_line = _line(pair[1])
         if _kind(pair[1]) == "string":
             found.canonical_path = str(pair[1].value).translate(unmask)
         elif _kind(pair[1]) != "null":
-            found.add("canonical_path_invalid", _line(pair[0]))
+            found.add("canonical_path_invalid", _line(pair[1]))
     if pair := value_of("includes"):
         _read_includes(found, pair, unmask)
 
 
 def _read_includes(found: Frontmatter, pair: tuple[Node, Node], unmask: dict[int, str]) -> None:
-    key, value = pair
+    value = pair[1]
     if _kind(value) == "null" or (_kind(value) == "string" and value.value == ""):
         return
     if not isinstance(value, SequenceNode):
-        found.add("includes_not_list", _line(key))
+        found.add("includes_not_list", _line(value))
         found.loses_includes = True
         return
     items = cast(Sequence[Node], value.value)

@@ -227,7 +227,8 @@ def lint(root: Path, paths: Sequence[Path]) -> dict[str, Any]:
                 key
                 for key in store.listing()
                 if (below == "." or key.startswith(f"{below}/"))
-                and not is_hidden(key)
+                # A dot-folder that is named is meant.
+                and not is_hidden(key if below == "." else key.removeprefix(f"{below}/"))
                 and mime_type(key).startswith("text/")
             )
     claims: dict[str, list[str]] = {}
@@ -429,12 +430,14 @@ def search_roots(
     """B-7: several roots. `documents` is the order of attachment: roots first, then includes."""
     store = Files(files)
     bundles = expand_roots(store, root_keys, policy)
+    failed = [key for key in dict.fromkeys(root_keys) if not store.exists(key)]
     return {
         "bundles": [{"root": bundle.root.key, **_plain(bundle)} for bundle in bundles],
         "documents": [bundle.root.key for bundle in bundles]
         + [document.key for bundle in bundles for document in bundle.included],
-        "failed": [key for key in dict.fromkeys(root_keys) if not store.exists(key)],
-        "complete": all(bundle.complete for bundle in bundles),
+        "failed": failed,
+        # A root that was asked for and is not there is a loss like any other.
+        "complete": not failed and all(bundle.complete for bundle in bundles),
         "aborted": any(bundle.aborted for bundle in bundles),
     }
 

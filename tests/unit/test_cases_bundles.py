@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+
 from groundwire.composition import CompositionLoader
 from groundwire.documents import Context
 from groundwire.fetching import CanonicalDocumentFetcher
 from groundwire.pointers import LocalDocumentPointer
 from groundwire.roots import StorageRoot, StorageRoots
-
 from tests.cases import cases, content
 from tests.fakes import MemoryStore
 

@@ -4,12 +4,12 @@ import base64
 from typing import Any
 
 import pytest
+
 from groundwire import frontmatter
 from groundwire.includes import declare
 from groundwire.media_types import media_type
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoot
-
 from tests.cases import cases
 
 UNREADABLE = {"encoding_unsupported", "frontmatter_too_large", "frontmatter_unterminated", "yaml_error"}

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+
 from groundwire.includes import declare, find, fold
 from groundwire.media_types import MARKDOWN
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoot
-
 from tests.cases import cases
 
 

@@ -109,9 +109,6 @@ class CompositionLoader:
 
     def policy(self, override: Mapping[str, Any] | CompositionPolicy | None) -> CompositionPolicy:
         """The resolved policy of a call."""
-        if isinstance(override, CompositionPolicy):
-            values = {name: getattr(override, name) for name in CompositionPolicy.__slots__}
-            return self.default_policy.merged(values)
         return self.default_policy.merged(override)
 
     def prefetch(
@@ -183,7 +180,7 @@ class CompositionLoader:
         """Gives the search the document it wants, or the reason why it cannot have it."""
         began = time.monotonic()
         outcome = "expired"
-        if deadline.passed():
+        if deadline.passed() and not prefetch.has(wanted.location):
             search.expire()
         else:
             outcome = self._attempt(search, wanted, visited, deadline, prefetch)
@@ -208,7 +205,7 @@ class CompositionLoader:
         missing: DocumentNotFound | None = None
         for key in (wanted.location.key, *unicode_forms(wanted.location.key)):
             location = wanted.location.at(key)
-            if missing and location.uri in visited:
+            if missing and location.uri in visited and not prefetch.is_missing(location):
                 search.already(location)
                 return "visited in another Unicode form"
             try:

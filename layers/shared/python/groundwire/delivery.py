@@ -68,7 +68,7 @@ def fit(
         else:
             document["undelivered"] = "key_not_addressable"
             shape["complete"] = False
-        if size <= RESPONSE_BYTES:
+        if size <= RESPONSE_BYTES or document is largest[-1][0]:
             text = encode(shape)
             size = envelope_bytes(text)
     return text

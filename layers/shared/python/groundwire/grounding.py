@@ -54,7 +54,7 @@ class CanonicalGroundingConfig:
 
 def _override(config: CanonicalGroundingConfig, field_name: str, name: str, value: Any) -> Any:
     if field_name == "composition_policy":
-        if value is None or isinstance(value, CompositionPolicy):
+        if value is None:
             return value
         try:
             return (config.composition_policy or CompositionPolicy()).merged(value)
@@ -67,10 +67,26 @@ def _override(config: CanonicalGroundingConfig, field_name: str, name: str, valu
             raise InvalidRequest(f"overrides.{name}", "must be a whole number of at least 1")
         return min(value, SOURCES_PER_REQUEST)
     if field_name == "allowed_source_types":
-        if isinstance(value, str) or not isinstance(value, Sequence) or not set(value) <= set(SOURCE_TYPES):
+        if not isinstance(value, list | tuple) or not all(each in SOURCE_TYPES for each in value):
             raise InvalidRequest(f"overrides.{name}", f"must be a list of {', '.join(SOURCE_TYPES)}")
         return tuple(value)
-    return value
+    return _prepare_options(value, f"overrides.{name}")
+
+
+def _prepare_options(value: Any, where: str) -> PrepareDocumentOptions:
+    """The options, also as a caller wrote them out, in camelCase or snake_case."""
+    if isinstance(value, PrepareDocumentOptions):
+        return value
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(where, "must be an object")
+    forced = None
+    for name, option in value.items():
+        if name not in ("forceContentType", "force_content_type"):
+            raise InvalidRequest(f"{where}.{name}", "is unknown; known is forceContentType")
+        if option not in (None, "text", "attachment"):
+            raise InvalidRequest(f"{where}.{name}", 'must be "text" or "attachment"')
+        forced = option
+    return PrepareDocumentOptions(forced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +174,7 @@ class CanonicalGroundingService:
             clock.end("fetch")
             bundles = None
             if policy:
-                budget = RequestBudget(len(roots))
+                budget = RequestBudget(len(documents))
                 bundles = tuple(
                     self._loader.expand(root, root.pointer, policy, visited, deadline, prefetch, budget)
                     for root in documents
@@ -222,7 +238,7 @@ class CanonicalGroundingService:
         roots: dict[str, tuple[Location, CanonicalDocumentPointer]] = {}
         for index, source in enumerate(sources):
             try:
-                pointer = resolve(source)
+                pointer = resolve(source, self._fetcher.roots)
                 if pointer.source_type not in config.allowed_source_types:
                     raise PointerRefused("source_type_not_allowed", f"{pointer.source_type} is not allowed")
                 location = locate(pointer, self._fetcher.roots)

@@ -6,15 +6,16 @@ An event is a hint (X-2): the object's current state decides, and the last state
 import hashlib
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from groundwire.errors import DocumentForbidden, DocumentNotFound, Unavailable
 from groundwire.findings import finding, verdict
 from groundwire.includes import Declaration, declare
-from groundwire.limits import FINDINGS_STORED, HEAD_BYTES
+from groundwire.limits import FINDINGS_STORED, HEAD_BYTES, INCLUDE_CHARS_STORED, MESSAGE_CHARS_STORED
 from groundwire.media_types import media_type
-from groundwire.nodes import Node
+from groundwire.nodes import Node, abridged
 from groundwire.pointers import Location
 from groundwire.ports import EdgeWriter, HeadReader, ObjectHead
 
@@ -85,10 +86,13 @@ class Indexer:
             version_id=head.version_id if head else None,
             size_bytes=head.size_bytes if head else 0,
             mime_type=media_type(stored, location.key),
-            title=declaration.title,
+            title=declaration.title[:INCLUDE_CHARS_STORED] if declaration.title else declaration.title,
             canonical_path=declaration.canonical_path,
-            includes=declaration.includes,
-            findings=declaration.findings[:FINDINGS_STORED],
+            includes=abridged(declaration.includes),
+            findings=tuple(
+                replace(each, message=each.message[:MESSAGE_CHARS_STORED])
+                for each in declaration.findings[:FINDINGS_STORED]
+            ),
             finding_count=len(declaration.findings),
             verdict=verdict(declaration.findings),
             fingerprint=fingerprint,

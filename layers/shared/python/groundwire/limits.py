@@ -15,6 +15,10 @@ PERCENT_DECODINGS = 5
 FINDINGS_STORED = 50
 """Findings kept in a node; more are counted. A DynamoDB item holds 400 KB."""
 
+INCLUDE_CHARS_STORED, MESSAGE_CHARS_STORED = 256, 1_000
+"""Characters of a title or an include as written, and of a finding's message, that a node holds: an alias
+may repeat 64 KB a hundred times."""
+
 MESSAGE_CHARS = 120
 """Characters of an author's text that a message quotes."""
 

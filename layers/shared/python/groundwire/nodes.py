@@ -2,10 +2,12 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from groundwire.findings import Finding, Verdict
 from groundwire.includes import Include
+from groundwire.limits import INCLUDE_CHARS_STORED
 from groundwire.pointers import Location, unicode_forms
 
 
@@ -13,6 +15,16 @@ def document_id(location: Location) -> str:
     """A short name for a key that can be as long as a sort key may be: 26 characters of base32."""
     digest = hashlib.sha256(f"{location.root.name}\0{location.key}".encode()).digest()
     return base64.b32encode(digest).decode("ascii")[:26].lower()
+
+
+def abridged(includes: Iterable[Include]) -> tuple[Include, ...]:
+    """Includes as a node holds them: of what was written, the beginning."""
+    return tuple(
+        replace(each, raw=each.raw[:INCLUDE_CHARS_STORED])
+        if each.raw and len(each.raw) > INCLUDE_CHARS_STORED
+        else each
+        for each in includes
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,15 +31,19 @@ class CompositionPolicy:
     timeout_ms: int = 10_000
     on_fetch_error: OnFetchError = "skip"
 
-    def merged(self, overrides: Mapping[str, Any] | None) -> "CompositionPolicy":
+    def merged(self, overrides: "Mapping[str, Any] | CompositionPolicy | None") -> "CompositionPolicy":
         """This policy with a call's overrides (camelCase or snake_case) over it, clamped.
 
         InvalidRequest names the field where an override is unknown, of the wrong type or too small.
         """
+        if isinstance(overrides, CompositionPolicy):
+            overrides = {each.name: getattr(overrides, each.name) for each in fields(overrides)}
+        if not isinstance(overrides, Mapping | None):
+            raise InvalidRequest("policy", "must be an object")
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         given: dict[str, str] = {}
         for name, value in (overrides or {}).items():
-            field = _snake(name)
+            field = _snake(str(name))
             if field not in values or field in given:
                 problem = "is given twice" if field in given else f"is unknown; known are {', '.join(values)}"
                 raise InvalidRequest(name, problem)

@@ -7,21 +7,22 @@ documents that have arrived. The index cannot crowd out the documents: each has 
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from groundwire.deadline import Deadline
 from groundwire.documents import PreparedDocument
-from groundwire.errors import FetchError, Unavailable
+from groundwire.errors import DocumentNotFound, FetchError, Unavailable
 from groundwire.limits import DOCUMENT_BYTES, FETCH_WORKERS, MAX_DOCS
-from groundwire.nodes import Node
+from groundwire.nodes import Node, abridged
 from groundwire.pointers import Location, unicode_forms
 from groundwire.policy import CompositionPolicy
 from groundwire.ports import EdgeReader
 
 Fetch = Callable[[Location, int], PreparedDocument]
 Exists = Callable[[Location], bool]
+_Herald = Literal["index", "document"]
 
 
 class DeadlinePassed(Exception):
@@ -30,6 +31,22 @@ class DeadlinePassed(Exception):
 
 class _NotFetched(Exception):
     """A fetch ahead that never began, because enough was already held or the request is over."""
+
+
+class _CallersThread:
+    """An executor without threads: work is done where it is submitted."""
+
+    def submit[**P, T](self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """The outcome; what is no FetchError is raised here."""
+        future = Future[T]()
+        try:
+            future.set_result(work(*args, **kwargs))
+        except FetchError as error:
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, *, wait: bool, cancel_futures: bool) -> None:
+        """Nothing is ever under way."""
 
 
 class Prefetch:
@@ -50,7 +67,7 @@ class Prefetch:
         self._deadline = deadline
         self._lock = threading.Lock()
         self._futures: dict[str, Future[PreparedDocument]] = {}
-        self._room_index = self._room_declared = 0
+        self._room: dict[_Herald, int] = {"index": 0, "document": 0}
         self._held_bytes = 0
         self._over = False
         self._visited: set[str] = set()
@@ -58,7 +75,7 @@ class Prefetch:
         self._asked: set[str] = set()
         self._ahead = ThreadPoolExecutor(workers, "prefetch") if workers else None
         # What the search waits for never queues behind what it may not want.
-        self._demand = ThreadPoolExecutor(1, "demand") if workers else None
+        self._demand = ThreadPoolExecutor(1, "demand") if workers else _CallersThread()
         self._planner = ThreadPoolExecutor(1, "plan") if workers else None
         self._plan: Future[None] | None = None
 
@@ -69,7 +86,8 @@ class Prefetch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leaves at once: a hung store's thread is not waited for, and its result is read by nobody."""
-        self._over = True
+        with self._lock:
+            self._over = True
         for pool in (self._planner, self._ahead, self._demand):
             if pool:
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -82,24 +100,27 @@ class Prefetch:
         self._visited = visited
         visited.update(location.uri for location in locations)
         room = min(MAX_DOCS, len(locations) * (self._policy.max_docs - 1))
-        self._room_index = self._room_declared = room
+        self._room = {"index": room, "document": room}
         if index and self._planner and self._policy.max_depth:
             self._plan = self._planner.submit(self._follow, list(locations), index)
 
     def fetch_roots(self, locations: Sequence[Location]) -> list[PreparedDocument | FetchError]:
         """The root documents, or why not, in order; fetched at the same time."""
-        futures = [
-            self._ahead.submit(self._fetch, each, DOCUMENT_BYTES) if self._ahead else None
-            for each in locations
-        ]
+        pool = self._ahead or self._demand
+        futures = [pool.submit(self._fetch, each, DOCUMENT_BYTES) for each in locations]
+        with self._lock:
+            self._futures.update((each.uri, future) for each, future in zip(locations, futures, strict=True))
+        for future in futures:
+            # Not when all roots are there: one that hangs would hold up what the others include.
+            future.add_done_callback(self._root_arrived)
         return [self._root(each, future) for each, future in zip(locations, futures, strict=True)]
 
-    def _root(
-        self, location: Location, future: Future[PreparedDocument] | None
-    ) -> PreparedDocument | FetchError:
+    def _root_arrived(self, future: Future[PreparedDocument]) -> None:
+        if not future.cancelled() and not future.exception():
+            self.declared(future.result(), 0)
+
+    def _root(self, location: Location, future: Future[PreparedDocument]) -> PreparedDocument | FetchError:
         try:
-            if future is None:
-                return self._fetch(location, DOCUMENT_BYTES)
             return future.result(timeout=self._deadline.left())
         except FetchError as error:
             return error
@@ -112,27 +133,41 @@ class Prefetch:
             return
         for include in document.declaration.includes:
             if include.counts and include.key:
-                self._room_declared -= self._begin(document.location.at(include.key), self._room_declared)
+                self._begin(document.location.at(include.key), "document")
+
+    def has(self, location: Location) -> bool:
+        """Whether the document, or why it cannot be had, is already there."""
+        with self._lock:
+            future = self._futures.get(location.uri)
+        return future is not None and future.done() and not _was_not_fetched(future)
+
+    def is_missing(self, location: Location) -> bool:
+        """Whether the store has said that there is nothing at this key."""
+        return self.has(location) and isinstance(self._futures[location.uri].exception(), DocumentNotFound)
 
     def result(self, location: Location, max_bytes: int) -> PreparedDocument:
         """The document, awaited or fetched now; its FetchError, or DeadlinePassed."""
-        if not (self._demand and self._ahead):
-            return self._fetch(location, max_bytes)
-        with self._lock:
-            future = self._futures.get(location.uri)
         for _ in range(2):
-            # A fetch ahead that has not begun is begun now; cancelling tells the two apart.
-            if future is None or future.cancel():
-                future = self._demand.submit(self._fetch, location, max_bytes)
-                with self._lock:
-                    self._futures[location.uri] = future
+            future = self._demanded(location, max_bytes)
             try:
                 return future.result(timeout=self._deadline.left())
             except TimeoutError as error:
                 raise DeadlinePassed(location.uri) from error
-            except (_NotFetched, CancelledError):
-                future = None
-        raise AssertionError("a demanded fetch is never cancelled while its request runs")
+            except _NotFetched:
+                continue  # a fetch ahead that thought better of it
+        raise AssertionError("a demanded fetch always begins")
+
+    def _demanded(self, location: Location, max_bytes: int) -> Future[PreparedDocument]:
+        """The one fetch of this document, begun now where it was not."""
+        with self._lock:
+            future = self._futures.get(location.uri)
+            # Cancelling tells a fetch ahead that has not begun from one that has.
+            if future is None or future.cancel() or _was_not_fetched(future):
+                if self._deadline.passed():
+                    raise DeadlinePassed(location.uri)
+                future = self._demand.submit(self._fetch, location, max_bytes)
+                self._futures[location.uri] = future
+            return future
 
     def stored(self, location: Location) -> Location | None:
         """Where a document is stored that is asked for by this key (I-5); None where nobody can say."""
@@ -147,8 +182,6 @@ class Prefetch:
     def _exists_in_time(self, location: Location) -> bool:
         if self._deadline.passed():
             raise DeadlinePassed(location.uri)
-        if not self._demand:
-            return self._exists(location)
         try:
             return self._demand.submit(self._exists, location).result(timeout=self._deadline.left())
         except TimeoutError as error:
@@ -171,13 +204,12 @@ class Prefetch:
         error = self._plan.exception() if self._plan and self._plan.done() else None
         return type(error).__name__ if error else None
 
-    def _begin(self, location: Location, room: int) -> bool:
+    def _begin(self, location: Location, herald: _Herald) -> None:
         with self._lock:
             known = location.uri in self._futures or location.uri in self._visited
-            if not self._ahead or room <= 0 or self._over or known:
-                return False
-            self._futures[location.uri] = self._ahead.submit(self._run, location)
-            return True
+            if self._ahead and self._room[herald] > 0 and not self._over and not known:
+                self._room[herald] -= 1
+                self._futures[location.uri] = self._ahead.submit(self._run, location)
 
     def _run(self, location: Location) -> PreparedDocument:
         budget = self._policy.max_include_bytes
@@ -209,12 +241,16 @@ class Prefetch:
                 if target.uri not in seen and len(following) < MAX_DOCS:
                     seen.add(target.uri)
                     following.append(target)
-                    self._room_index -= self._begin(target, self._room_index)
+                    self._begin(target, "index")
         return following
 
 
+def _was_not_fetched(future: Future[PreparedDocument]) -> bool:
+    return future.cancelled() or (future.done() and isinstance(future.exception(), _NotFetched))
+
+
 def _disagrees(node: Node | None, document: PreparedDocument) -> bool:
-    if node is None or node.version != document.version:
+    if node is None or (node.version, node.mime_type) != (document.version, document.mime_type):
         return True
-    declared = [(i.raw, i.key) for i in document.declaration.includes]
+    declared = [(i.raw, i.key) for i in abridged(document.declaration.includes)]
     return [(i.raw, i.key) for i in node.includes] != declared

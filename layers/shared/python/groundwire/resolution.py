@@ -17,7 +17,7 @@ from groundwire.pointers import (
     S3DocumentPointer,
     SharePointDocumentPointer,
 )
-from groundwire.roots import SOURCE_TYPES
+from groundwire.roots import SOURCE_TYPES, StorageRoots
 
 _POINTERS: Final[dict[str, Any]] = {
     "s3": S3DocumentPointer,
@@ -81,6 +81,8 @@ def _from_metadata(metadata: Any) -> list[KnowledgeSource]:
         context = _either(chunk, "retrievedContext", "retrieved_context")
         if context is None:
             found.append(KnowledgeSource(is_web=True))
+        elif not isinstance(context, Mapping):
+            raise InvalidRequest(f"{where}.retrievedContext", "must be an object")
         else:
             found.append(_source(context, f"{where}.retrievedContext"))
     return found
@@ -118,7 +120,7 @@ def _metadata(value: Any, where: str) -> dict[str, Any]:
     return found
 
 
-def resolve(source: KnowledgeSource) -> CanonicalDocumentPointer:
+def resolve(source: KnowledgeSource, roots: StorageRoots) -> CanonicalDocumentPointer:
     """The pointer a source carries; PointerRefused with a G-3 code where it carries none."""
     if source.pointer:
         return source.pointer
@@ -134,7 +136,7 @@ def resolve(source: KnowledgeSource) -> CanonicalDocumentPointer:
         if pointer:
             return pointer
     if source.uri:
-        return pointer_from_uri(source.uri)
+        return pointer_from_uri(source.uri, roots)
     raise PointerRefused("metadata_missing", "the source's metadata holds no complete pointer")
 
 
@@ -152,13 +154,18 @@ def pointer_from(values: Mapping[str, Any], where: str) -> CanonicalDocumentPoin
     return pointer
 
 
-def pointer_from_uri(uri: str) -> CanonicalDocumentPointer:
-    """The pointer that a canonical URI names; keys are raw, nothing is decoded (section 1)."""
+def pointer_from_uri(uri: str, roots: StorageRoots) -> CanonicalDocumentPointer:
+    """The pointer that a canonical URI names; keys are raw, nothing is decoded (section 1).
+
+    A URI says neither region nor endpoint: they are those of the root that has the bucket.
+    """
     scheme, separator, rest = uri.partition("://")
     place, slash, key = rest.partition("/")
     if separator and slash and place and key:
         if scheme == "s3":
-            return S3DocumentPointer(s3_bucket=place, s3_key=key)
+            root = next((each for each in roots if (each.source_type, each.bucket) == ("s3", place)), None)
+            endpoint = root.endpoint if root else None
+            return S3DocumentPointer(s3_bucket=place, s3_key=key, s3_endpoint=endpoint)
         if scheme == "gs":
             return GcsDocumentPointer(gcs_bucket=place, gcs_object=key)
         if scheme == "sharepoint":

@@ -112,7 +112,7 @@ class StorageRoots:
     ) -> StorageRoot:
         """The root that holds the full key: of several, the one with the longest prefix.
 
-        A URI says neither region nor endpoint and takes the root's; PointerRefused
+        An omitted region is the root's, an omitted endpoint is the cloud's own; PointerRefused
         (`root_not_configured`) where no root matches.
         """
         if not _is_key(key):
@@ -124,7 +124,7 @@ class StorageRoots:
             and root.bucket == bucket
             and root.contains(key)
             and (region is None or region == root.region)
-            and (endpoint is None or _endpoint(endpoint) == _endpoint(root.endpoint))
+            and _endpoint(endpoint) == _endpoint(root.endpoint)
         ]
         if not matching:
             raise PointerRefused("root_not_configured", "no storage root holds this document")
@@ -157,9 +157,9 @@ def _endpoint(endpoint: str | None) -> tuple[str, str, int | None] | None:
     """An endpoint in the form two spellings of it share; None is the cloud's own."""
     if endpoint is None:
         return None
-    parts = urlsplit(endpoint)
     try:
-        port = parts.port
+        parts = urlsplit(endpoint)
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
     except ValueError:
-        port = -1  # equals no endpoint that is configured
-    return parts.scheme, (parts.hostname or "").lower(), port or {"https": 443, "http": 80}.get(parts.scheme)
+        return "", endpoint, -1  # equals no endpoint that is configured
+    return parts.scheme, (parts.hostname or "").lower(), port

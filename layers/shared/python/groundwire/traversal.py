@@ -132,7 +132,7 @@ class Traversal[Document: Expandable]:
         )
         self._visited = visited
         self._own: set[str] = {root.location.uri}
-        self._stored: dict[str, str] = {}
+        self._stored: dict[str, Location] = {}
         self._loses_includes = root.declaration.loses_includes
         self._queue: deque[_Node] = deque()
         self._enqueue(root, None)
@@ -155,7 +155,7 @@ class Traversal[Document: Expandable]:
     def stored(self, location: Location | None) -> None:
         """Where the probed document is stored; None where it is nowhere, or nobody could ask."""
         assert self._probed is not None, "nothing was probed"
-        self._stored[self._probed.uri] = (location or self._probed).uri
+        self._stored[self._probed.uri] = location or self._probed
         self._probed = None
 
     @property
@@ -226,12 +226,14 @@ class Traversal[Document: Expandable]:
     def _decide(self, node: _Node, include: Include) -> Iterator[Wanted | Probe]:
         """Rule B-3: the first reason that holds; a document that must be fetched is wanted."""
         location = node.location.at(include.key) if include.key is not None else None
-        fetches = node.traversable and node.depth < self.policy.max_depth and not self._full()
-        if location and not fetches and not self.aborted and self._may_be_stored_otherwise(location):
+        if location and not self._fetches(node) and self._may_be_stored_otherwise(location):
             self._probed = location
             yield Probe(location)
-        uri = self._stored.get(location.uri, location.uri) if location else None
-        if self.aborted or not node.traversable:
+        uri = self._identity(node, include, location) if location else None
+        if uri in node.reached:
+            # Two spellings of one document in one list: the first counts (I-6).
+            self._remark(node, include, "include_duplicate", "a document that this list already includes")
+        elif self.aborted or not node.traversable:
             if uri:
                 self._edge(node, include, uri)
             if self.aborted:
@@ -256,6 +258,18 @@ class Traversal[Document: Expandable]:
             self._wanted = (node, include, location)
             yield Wanted(location, self.bytes_left)
 
+    def _identity(self, node: _Node, include: Include, location: Location) -> str:
+        """The URI under which the document is stored, as far as that is known (I-5)."""
+        stored = self._stored.get(location.uri, location)
+        if stored != location:
+            self._note_form(node, include, location, stored)
+        return stored.uri
+
+    def _fetches(self, node: _Node) -> bool:
+        """Whether a document that `node` includes, and that was not visited, is fetched."""
+        in_depth = node.traversable and node.depth < self.policy.max_depth
+        return in_depth and not self._full() and not self.aborted
+
     def _full(self) -> bool:
         return 1 + len(self.included) >= self._max_docs
 
@@ -266,14 +280,7 @@ class Traversal[Document: Expandable]:
 
     def _record_visited(self, node: _Node, include: Include, uri: str) -> None:
         if uri in node.reached:
-            # Two spellings of one document in one list: the first counts (I-6).
-            message = f"{include.raw!a} names a document that this list already includes."
-            self.remarks.append(
-                (
-                    node.location.uri,
-                    finding("include_duplicate", message, line=include.line, column=include.column),
-                )
-            )
+            self._remark(node, include, "include_duplicate", "a document that this list already includes")
             return
         self._edge(node, include, uri)
         if uri == node.location.uri:
@@ -298,16 +305,17 @@ class Traversal[Document: Expandable]:
         self._edge(node, include, uri)
 
     def _note_form(self, node: _Node, include: Include, asked: Location, stored: Location) -> None:
-        self._stored[asked.uri] = stored.uri
-        if stored.key not in unicode_forms(asked.key):
-            return  # a store that does not mind letter case answered in its own
-        message = f"{include.raw!a} names a document that is stored as {stored.key!a}."
-        self.remarks.append(
-            (
-                node.location.uri,
-                finding("unicode_form_differs", message, line=include.line, column=include.column),
+        self._stored[asked.uri] = stored
+        # A store that does not mind letter case may answer in its own: no remark.
+        if stored.key in unicode_forms(asked.key):
+            self._remark(
+                node, include, "unicode_form_differs", f"a document that is stored as {stored.key!a}"
             )
-        )
+
+    def _remark(self, node: _Node, include: Include, code: str, what: str) -> None:
+        message = f"{include.raw!a} names {what}."
+        remark = finding(code, message, line=include.line, column=include.column)
+        self.remarks.append((node.location.uri, remark))
 
     def _answered(self, *, attempted: bool = True) -> tuple[_Node, Include, Location]:
         assert self._wanted is not None, "nothing was wanted"

@@ -157,7 +157,11 @@ class DynamoEdgeIndex:
 
     def _flip(self, node: Node, seen: Node | None) -> bool:
         """The one conditional put that makes the node, and with it its edges, current."""
-        condition: Item = {"ConditionExpression": "attribute_not_exists(PK)"}
+        # A tombstone past its time is nothing to a reader, and may wait for days to be removed.
+        condition: Item = {
+            "ConditionExpression": "attribute_not_exists(PK) OR expires <= :now",
+            "ExpressionAttributeValues": {":now": {"N": str(int(time.time()))}},
+        }
         if seen:
             condition = {
                 "ConditionExpression": "gen = :seen",

@@ -6,6 +6,7 @@ bytes of type application/gzip, to the indexer and to the search alike.
 """
 
 import contextlib
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -17,7 +18,7 @@ import obstore
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from obstore.auth.boto3 import Boto3CredentialProvider
-from obstore.exceptions import BaseError, PermissionDeniedError
+from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from groundwire.deadline import Deadline
@@ -135,8 +136,9 @@ class S3DocumentFetcher:
             try:
                 reply: Any = client.get_object(**place, Range=f"bytes=0-{max_bytes - 1}")
                 with contextlib.closing(reply["Body"]) as body:
-                    content = body.read()
-                size = int(reply["ContentRange"].rsplit("/", 1)[1])
+                    content = body.read()[:max_bytes]  # only a whole read notices a cut one
+                # A store that knows no ranges answers with the whole.
+                size = int(reply.get("ContentRange", f"/{reply['ContentLength']}").rsplit("/", 1)[1])
             except ClientError as error:
                 if error.response["Error"]["Code"] != "InvalidRange":
                     raise
@@ -208,13 +210,16 @@ class _AskBoto3(Exception):
 
 @contextlib.contextmanager
 def _obstore_errors(uri: str) -> Iterator[None]:
+    began = time.monotonic()
     try:
         yield
     except FileNotFoundError as error:
         raise DocumentNotFound(uri, "there is no such object") from error
-    except PermissionDeniedError as error:
-        raise _AskBoto3 from error  # denied, or archived: boto3's answer has a class
     except BaseError as error:
+        # boto3's answer has a class; but who hangs or drips is not asked a second time, since boto3's
+        # timeout is for each read of the socket and a dripping store passes it.
+        if time.monotonic() - began >= STORE_TIMEOUT_S:
+            raise Unavailable(uri, "the store did not answer in time") from error
         raise _AskBoto3 from error
 
 
