@@ -24,7 +24,10 @@ _processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
 @metrics.log_metrics(raise_on_empty_metrics=False, capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """The ids of the records that must come again."""
-    _count("Records", len(event.get("Records", ())))
+    records = event.get("Records") or ()
+    _count("Records", len(records))
+    if not records:
+        return {"batchItemFailures": []}  # Powertools takes it for another kind of event
     return process_partial_response(event, index_record, _processor, context)
 
 

@@ -42,8 +42,8 @@ def looks(body: str, roots: StorageRoots) -> list[Look]:
     """The documents a message is about: none where it is about other places; or UnknownMessage."""
     try:
         message = json.loads(body)
-    except ValueError as error:
-        raise UnknownMessage("the message is not JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise UnknownMessage("the message is not JSON, or nested too deeply") from error
     if not isinstance(message, dict):
         raise UnknownMessage("the message is no JSON object")
     try:
