@@ -118,10 +118,11 @@ def install_python_packages(log: IO[str]) -> None:
         return
     begin(step)
     uv = str(PROGRAMS / "uv")
+    problem = "uv could not install the packages of uv.lock; is a package registry reachable from here?"
     try:
-        run([uv, "sync", "--all-extras", "--frozen"], log, "uv could not install the packages of uv.lock;"
-            " is a package registry reachable from here?")  # fmt: skip
+        run([uv, "sync", "--all-extras", "--frozen"], log, problem)
     except BootstrapError:
+        # The likelier reason, where it is one.
         run([uv, "python", "find"], log, "Python 3.13 is not on this machine and could not be downloaded.")
         raise
     step.remember()

@@ -7,6 +7,7 @@ with a hash of those files. Everything that depends on the emulator is made anew
 import fcntl
 import hashlib
 import json
+import platform
 import re
 import shutil
 import sys
@@ -29,6 +30,7 @@ _MADE_FROM = (
     *("infra", "functions", "layers/shared"),
     *("cdk.json", "package-lock.json", "pyproject.toml", "uv.lock"),
 )
+_RUNS_ON = ("Linux", "x86_64")
 _COMMAND_SECONDS = 600.0
 _QUIET = {
     "CDK_DISABLE_CLI_TELEMETRY": "true",
@@ -48,19 +50,21 @@ class DeploymentError(StackError):
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """The deployed stack, by the names of what is in it."""
+    """The deployed stack, by the names of what its callers use."""
 
     api_id: str
-    table: str
     queue_url: str
     dead_letter_queue_url: str
     bucket: str
-    indexer_function: str
-    grounding_function: str
 
 
 def deploy(emulator: Emulator, purpose: str) -> Deployment:
     """Deploys the CDK app's `local` environment; `purpose` names the logs. Raises DeploymentError."""
+    if (platform.system(), platform.machine()) != _RUNS_ON:
+        raise DeploymentError(
+            "An emulator runs functions on the machine it is on, and the local environment builds them for"
+            f" x86-64 Linux; this is {platform.machine()} {platform.system()}."
+        )
     calls_emulator = {
         **emulator.environment(),
         **_QUIET,
@@ -93,12 +97,9 @@ def deploy(emulator: Emulator, purpose: str) -> Deployment:
 def _deployment(outputs: Mapping[str, str]) -> Deployment:
     return Deployment(
         api_id=outputs["ApiId"],
-        table=outputs["TableName"],
         queue_url=outputs["IndexerQueueUrl"],
         dead_letter_queue_url=outputs["DeadLetterQueueUrl"],
         bucket=outputs["DocumentsBucket"],
-        indexer_function=outputs["IndexerFunctionName"],
-        grounding_function=outputs["GroundingFunctionName"],
     )
 
 

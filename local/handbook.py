@@ -50,7 +50,7 @@ class Document:
         """What it is uploaded as."""
         if self.key.split("/")[0] in _GENERIC:
             return "application/octet-stream"
-        return mimetypes.guess_type(self.path.name)[0] or "text/markdown"
+        return mimetypes.guess_type(self.path.name)[0] or "application/octet-stream"
 
 
 def documents() -> list[Document]:
@@ -85,18 +85,17 @@ def wait_until_indexed(
     """What the API says about each document, by key, once it knows all of them. Raises IndexingError."""
     known: dict[str, Mapping[str, Any]] = {}
     until = time.monotonic() + INDEXING_SECONDS
-    while len(known) < len(chosen):
-        if time.monotonic() > until:
-            missing = [document.key for document in chosen if document.key not in known]
-            raise IndexingError(
-                f"{len(missing)} of {len(chosen)} documents were not indexed within {INDEXING_SECONDS:.0f} s,"
-                f" {missing[0]} among them.",
-                emulator.log,
-            )
-        for document in chosen:
-            if document.key not in known and (found := _indexed(api, bucket, document.key)):
-                known[document.key] = found
-                progress(len(known))
+    for document in chosen:
+        while not (found := _indexed(api, bucket, document.key)):
+            if time.monotonic() > until:
+                raise IndexingError(
+                    f"After {INDEXING_SECONDS:.0f} s {len(known)} of {len(chosen)} documents were indexed,"
+                    f" {document.key} was not.",
+                    emulator.log,
+                )
+            time.sleep(0.1)
+        known[document.key] = found
+        progress(len(known))
     # An include is missing for as long as its target is not indexed: who was early is asked again.
     early = {key for key, document in known.items() if document["verdict"] == "invalid"}
     return known | {key: found for key in early if (found := _indexed(api, bucket, key))}

@@ -254,6 +254,29 @@ def test_the_request_may_have_less_left_than_the_policy_gives() -> None:
         assert len(search.included) == included, (docs, size)
 
 
+def test_a_store_may_answer_under_another_key() -> None:
+    """I-5: one that does not mind letter case; what is visited under that key is not attached again."""
+    search = Traversal(page("0", "1", "A", "a"), CompositionPolicy(), set())
+    search.next()
+    search.attach(page("1"))
+    search.next()
+    assert search.attach(page("a", size=5)) == 1
+    assert search.next() is None
+    search = Traversal(page("0", "a", "1"), CompositionPolicy(), set())
+    search.next()
+    search.attach(page("a", "A"))
+    search.next()
+    search.attach(page("1"))
+    search.next()
+    assert search.attach(page("a")) is None
+    assert search.next() is None
+    assert [(skip.relative_path, skip.reason, skip.code) for skip in search.skipped] == [
+        ("A", "cycle", "self_include")
+    ]
+    assert [edge.to_uri[-1] for edge in search.edges] == ["a", "1", "a"]
+    assert search.remarks == []
+
+
 def test_an_include_that_expired_may_be_wanted_again() -> None:
     """B-3: a document that was not attempted is not visited."""
     search = Traversal(page("0", "1"), CompositionPolicy(), visited := set[str]())

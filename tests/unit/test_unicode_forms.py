@@ -138,6 +138,17 @@ def test_another_form_of_another_root_is_already_attached(workers: int) -> None:
 
 
 @BOTH_WAYS
+def test_what_another_root_attached_in_another_form_is_named_by_its_stored_key(workers: int) -> None:
+    store = MemoryStore({"a.md": page(NFC), "b.md": page(NFC), NFD: b""})
+    first, second = search(store, {}, roots=["a.md", "b.md"], workers=workers)
+    assert first.included == [NFD]
+    assert second.edges == [("b.md", NFD, NFC, 1)]
+    assert [skip[2:4] for skip in second.skipped] == [("cycle", "already_attached")]
+    assert second.findings == [[(DIFFERS, 3)]]
+    assert max(store.fetched.values()) == 1
+
+
+@BOTH_WAYS
 def test_another_form_of_a_root_that_is_not_there_is_asked_for(workers: int) -> None:
     """A root that is nowhere stands for no document."""
     store = MemoryStore({"a.md": page(NFC), NFC: b""})
