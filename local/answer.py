@@ -11,23 +11,17 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from groundwire_cli.tree import bundle_tree
+from groundwire_cli.wording import ATTACHED, FINDING_STYLES, LOST, SKIP_STYLES, VERDICT_STYLES, size
+
 Json = Mapping[str, Any]
 
-_LOSS = ("✗", "red")
-_SKIPS = {"cycle": ("↻", "yellow")}
-"""The only reason that loses nothing (rule B-6)."""
-_SEVERITIES = {"error": ("✗", "red"), "warning": ("!", "yellow"), "information": ("i", "cyan")}
 _BUCKET = re.compile(r"s3://[^/\s]+/")
-_VERDICTS = {"valid": "green", "warnings": "yellow", "invalid": "red"}
 
 
 def include_trees(answer: Json) -> Iterator[Tree]:
     """One tree for each root document: what was attached, what was not and why."""
-    for document, bundle in zip(answer["preparedDocuments"], answer["compositionBundles"], strict=True):
-        tree = Tree(_document(document, "●", "bold"), guide_style="dim")
-        if bundle is not None:
-            _grow(tree, document["uri"], _Bundle(bundle))
-        yield tree
+    yield from map(bundle_tree, filter(None, answer["compositionBundles"]))
 
 
 def bundle_lines(answer: Json) -> Iterator[Text]:
@@ -47,14 +41,13 @@ def bundle_lines(answer: Json) -> Iterator[Text]:
 
 def legend() -> Text:
     """What the symbols in the trees mean."""
-    return Text.assemble(
-        ("✓", "green"),
-        " attached  ",
-        ("↻", "yellow"),
-        " attached already, nothing is lost  ",
-        ("✗", "red"),
-        " lost",
+    meanings = (
+        (ATTACHED, "attached"),
+        (SKIP_STYLES["cycle"], "attached already, nothing is lost"),
+        (SKIP_STYLES["depth_exceeded"], "over a bound"),
+        (LOST, "lost"),
     )
+    return Text("  ").join(Text.assemble((symbol, style), f" {words}") for (style, symbol), words in meanings)
 
 
 def source_table(answer: Json, titles: list[str]) -> Table:
@@ -73,9 +66,9 @@ def source_table(answer: Json, titles: list[str]) -> Table:
 
 def finding_lines(key: str, document: Json) -> Iterator[Text]:
     """The verdict on one document and what it was found to say wrong, with line and hint."""
-    yield Text.assemble((key, "bold"), "  ", (document["verdict"], _VERDICTS[document["verdict"]]))
+    yield Text.assemble((key, "bold"), "  ", (document["verdict"], VERDICT_STYLES[document["verdict"]][0]))
     for finding in document["findings"]:
-        symbol, style = _SEVERITIES[finding["severity"]]
+        style, symbol = FINDING_STYLES[finding["severity"]]
         place = f"line {finding['line']}: " if finding["line"] is not None else ""
         yield Text.assemble(f"  {symbol} ", place, (finding["code"], style), f": {finding['message']}")
         if finding["hint"]:
@@ -85,56 +78,6 @@ def finding_lines(key: str, document: Json) -> Iterator[Text]:
 def complete(value: bool) -> Text:
     """Yes or no to "is anything missing from what the model will read?"."""
     return Text("complete", "green") if value else Text("not complete", "red")
-
-
-def size(count: int) -> str:
-    """A number of bytes, three digits or so of it."""
-    if count < 1000:
-        return f"{count} B"
-    return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
-
-
-class _Bundle:
-    def __init__(self, bundle: Json) -> None:
-        self.included = {document["uri"]: document for document in bundle["included"]}
-        self.edges = bundle["edges"]
-        self.skipped = bundle["skipped"]
-
-    def includes(self, parent: str) -> Iterator[tuple[str, Json | None, Json | None]]:
-        """Each include of one document: its path, the document if it was attached here, else the skip."""
-        skips = {skip["relativePath"]: skip for skip in self.skipped if skip["parentUri"] == parent}
-        for edge in self.edges:
-            if edge["from"] == parent:
-                skip = skips.pop(edge["relativePath"], None)
-                yield edge["relativePath"], None if skip else self.included.get(edge["to"]), skip
-        for path, skip in skips.items():  # those that did not even resolve have no edge
-            yield path, None, skip
-
-
-def _grow(tree: Tree, parent: str, bundle: _Bundle, depth: int = 1) -> None:
-    for path, document, skip in bundle.includes(parent):
-        if document is not None:
-            branch = tree.add(_document(document, "✓", "green", f"depth {depth}  "))
-            _grow(branch, document["uri"], bundle, depth + 1)
-        elif skip is not None:
-            tree.add(_skip(path, skip))
-
-
-def _document(document: Json, symbol: str, style: str, depth: str = "") -> Text:
-    return Text.assemble(
-        (f"{symbol} ", style),
-        (_name(document["uri"]), style),
-        (f"  {depth}{size(document['sizeBytes'])}  {document['mimeType']}", "dim"),
-    )
-
-
-def _skip(path: str, skip: Json) -> Text:
-    symbol, style = _SKIPS.get(skip["reason"], _LOSS)
-    code = f" ({skip['code']})" if skip.get("code") else ""
-    return Text.assemble(
-        (f"{symbol} {path}  {skip['reason']}{code}", style),
-        (f"  {_name(skip['detail'])}" if skip.get("detail") else "", "dim"),
-    )
 
 
 def _name(text: str) -> str:

@@ -9,7 +9,7 @@ from groundwire.errors import DocumentNotFound, DocumentTooLarge
 from groundwire.limits import HEAD_BYTES, KEY_BYTES
 from tests.contracts.shelves import Shelf
 
-SOON = Deadline.after(60)
+SOON = Deadline.after(24 * 3600)
 LONGEST = "/".join(["k" * 200] * 5) + "/" + "x" * 16 + ".md"
 ODD_KEYS = [
     "plain.md",

@@ -19,7 +19,7 @@ from groundwire.roots import StorageRoot, StorageRoots
 from tests.cloud import Cloud, session
 from tests.fakes import MemoryIndex
 
-SOON = Deadline.after(60)
+SOON = Deadline.after(24 * 3600)
 ROOT = StorageRoot("kb", "s3", "facilities-kb")
 OTHER = StorageRoot("hr", "s3", "hr-kb", prefix="docs")
 ROOTS = StorageRoots([ROOT, OTHER])

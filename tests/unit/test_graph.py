@@ -9,7 +9,7 @@ from groundwire.limits import GRAPH_NODES
 from tests.fakes import MemoryIndex, MemoryStore
 from tests.unit.graphs import at, indexed, page
 
-DEADLINE = Deadline.after(60)
+DEADLINE = Deadline.after(24 * 3600)
 FILES = {
     "a.md": page("b.md", "c.md", "gone.md", "/x", "b.md"),
     "b.md": page("a.md", "d.md", "b.md"),
