@@ -161,7 +161,8 @@ def routes(
         with audited("graph", caller) as record:
             node = known(uri, caller, record)
             deadline = Deadline.after(time_left())
-            return _json(graph_json(neighbourhood(node, wired().index, direction, depth, deadline)))
+            around = neighbourhood(node, wired().index, direction, depth, deadline)
+            return _text(fit(graph_json(around), [], wired().signer, encode))
 
     def known(uri: str, caller: Caller, record: Json) -> Node:
         """The living node at `uri`; DocumentForbidden or DocumentNotFound, alike to the caller."""
