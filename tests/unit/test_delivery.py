@@ -157,6 +157,23 @@ def test_an_answer_that_is_all_signposts_is_abridged() -> None:
     assert (shape["complete"], shape["abridged"]) == (False, True)
 
 
+def test_an_answer_that_just_fits_without_bodies_is_not_abridged() -> None:
+    """It is measured again when the last body is moved; the estimate on the way there is too high."""
+
+    class LongWinded(Signer):
+        def sign(self, location: Location) -> DownloadUrl | None:
+            return DownloadUrl(f"https://kb.example/?{'0' * 2_000}", EXPIRES)
+
+    shape, bodies = answer(text("a.md", "x" * 3_000))
+    shape["edges"] = ["x" * 1_000] * 35
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
+        written = fit(shape, bodies, LongWinded(), encode)
+    assert json.loads(written) == shape
+    assert (shape["complete"], len(shape["edges"])) == (True, 35)
+    assert "downloadUrl" in shape["documents"][0]
+
+
 @given(body=st.text(max_size=200))
 def test_the_measure_is_never_less_than_what_is_sent(body: str) -> None:
     assert envelope_bytes(encode({"text": body})) >= sent(encode({"text": body}))

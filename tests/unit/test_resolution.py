@@ -109,6 +109,7 @@ def test_a_response_without_chunks_has_no_sources(metadata: dict[str, Any]) -> N
         [{"key": key, "stringValue": value} for key, value in METADATA.items()],
         [{"key": key, "string_value": value} for key, value in METADATA.items()],
         [{"key": key, "stringValue": value, "numericValue": None} for key, value in METADATA.items()],
+        [{"key": key, "stringValue": None, "string_value": value} for key, value in METADATA.items()],
     ],
 )
 @pytest.mark.parametrize("name", ["customMetadata", "custom_metadata"])
