@@ -109,6 +109,17 @@ class MemoryStore:
         stored = self.mime_types.get(location.key)
         return ObjectHead(content[:max_bytes], len(content), version_of(content), None, stored)
 
+    def copy(self, source: Location, destination: Location, version: str) -> str:
+        content = self._content(source)
+        if version_of(content) != version:
+            raise DocumentNotFound(source.uri, "replaced meanwhile")
+        self.files[destination.key] = content
+        return version
+
+    def remove(self, location: Location, version: str) -> None:
+        if location.key in self.files and version_of(self.files[location.key]) == version:
+            del self.files[location.key]
+
     def _content(self, location: Location) -> bytes:
         if location.key in self.failures:
             raise self.failures[location.key](location.uri, "made to fail")
@@ -159,6 +170,49 @@ class MemoryIndex:
         self.stored[node.location.uri] = node
         return True
 
+    def amend(self, node: Node, seen: Node) -> bool:
+        return self.replace(node, seen)
+
+    def dependents_page(
+        self, location: Location, cursor: str | None, limit: int
+    ) -> tuple[list[Location], str | None]:
+        self._reach()
+        naming = sorted(
+            (n.location for n in self.stored.values() if location in n.lookups()), key=lambda each: each.uri
+        )
+        rest = [each for each in naming if each.uri > (cursor or "")]
+        return rest[:limit], rest[limit - 1].uri if len(rest) > limit else None
+
+    def claimants(self, location: Location, canonical_path: str) -> list[Location]:
+        self._reach()
+        return [
+            node.location
+            for node in self.stored.values()
+            if node.exists and node.canonical_path == canonical_path and node.location.root == location.root
+        ]
+
+    def alike(self, location: Location, fingerprint: str) -> list[Node]:
+        self._reach()
+        return [
+            node
+            for node in self.stored.values()
+            if node.fingerprint == fingerprint and node.location.root == location.root
+        ]
+
     def _reach(self) -> None:
         if not self.reachable:
             raise Unavailable("the index", "is down")
+
+
+class MemoryBus:
+    """An EventSink that remembers, and a HealingQueue that hands its work back."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[str, str]] = []
+        self.heals: list[tuple[Location, str | None]] = []
+
+    def publish(self, node: Node) -> None:
+        self.published.append((node.location.uri, node.verdict if node.exists else "removed"))
+
+    def heal(self, target: Location, cursor: str | None = None) -> None:
+        self.heals.append((target, cursor))

@@ -147,9 +147,7 @@ def routes(
     ) -> Response[str]:
         with audited("document", caller) as record:
             node = known(uri, caller, record)
-            lookups = node.lookups()
-            stored = wired().index.nodes(lookups, deadline=Deadline.after(time_left()), consistent=True)
-            return _json(document_status_json(node, {u: n for u, n in stored.items() if n.exists}))
+            return _json(document_status_json(node))
 
     @router.get("/v1/graph", summary="The include graph around a document", responses=NOT_FOUND)
     def graph(

@@ -57,6 +57,8 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "canonical_path_invalid": (_E, "Write a relative path from the storage root, like sops/x.md."),
     "canonical_path_mismatch": (_W, "Move the document to its canonical_path, or correct the key."),
     "canonical_path_conflict": (_E, "Give each document a canonical_path of its own."),
+    "canonical_path_missing": (_W, "Declare a canonical_path; until then the upload stays in the inbox."),
+    "placement_refused": (_E, "Declare a canonical_path below the folders that the inbox may place into."),
 }
 
 LOSES_INCLUDES: Final = frozenset(
@@ -86,6 +88,8 @@ class Finding:
     hint: str = ""
     loses_includes: bool = False
     """Whether includes may have been lost unseen (rule B-6)."""
+    moved_to: str | None = None
+    """The URI where a missing target's content is now, as far as its fingerprint tells (X-6)."""
 
     @property
     def severity(self) -> Severity:

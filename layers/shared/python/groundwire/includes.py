@@ -35,6 +35,13 @@ class Include:
     column: int
     key: str | None = None
     code: str | None = None
+    stored: str | None = None
+    """Where the target was found, if that is another Unicode form of `key` (I-5)."""
+
+    @property
+    def target(self) -> str | None:
+        """The key of the target document, found or not."""
+        return self.stored or self.key
 
     @property
     def counts(self) -> bool:

@@ -19,6 +19,12 @@ INCLUDE_CHARS_STORED, MESSAGE_CHARS_STORED = 256, 1_000
 """Characters of a title or an include as written, and of a finding's message, that a node holds: an alias
 may repeat 64 KB a hundred times."""
 
+HEALED_AT_ONCE = 50
+"""X-6: dependents judged again for one message; a hub's others follow in further messages."""
+
+INDEX_READ_S = 20.0
+"""What the indexer waits for the index in all, before the record comes again."""
+
 MESSAGE_CHARS = 120
 """Characters of an author's text that a message quotes."""
 
