@@ -17,7 +17,14 @@ GUEST = Environment(
     account="111111111111",
     region="eu-north-1",
     storage_roots=(
-        StorageRoot(name="handbook", bucket="acme-handbook", prefix="published", readers=("group:staff",)),
+        StorageRoot(
+            name="handbook",
+            bucket="acme-handbook",
+            prefix="published",
+            readers=("group:staff",),
+            inbox_prefix="in/",
+            inbox_destinations=("sops", "shared"),
+        ),
         StorageRoot(name="recipes", bucket="acme-handbook", prefix="recipes"),
         StorageRoot(name="own"),
     ),

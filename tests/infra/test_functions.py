@@ -73,11 +73,18 @@ def test_the_environment_is_what_the_functions_read(guest: Synthesized) -> None:
         ("recipes", "acme-handbook", "recipes", ()),
         ("own", own, "", ()),
     ]
+    assert [(root.inbox_prefix, root.inbox_destinations) for root in indexer.storage_roots] == [
+        ("in/", ("sops", "shared")),
+        ("inbox/", ()),
+        ("inbox/", ()),
+    ]
     assert grounding.debug_callers == ("group:operations",)
     (table,) = guest.resources("AWS::DynamoDB::GlobalTable")
     assert indexer.table == grounding.table == table
     assert indexer.dead_letter_queue_url == guest.logical_id("AWS::SQS::Queue", "DeadLetters")
-    assert grounding.index_queue_url == guest.logical_id("AWS::SQS::Queue", "IndexingQueue")
+    queue = guest.logical_id("AWS::SQS::Queue", "IndexingQueue")
+    assert indexer.index_queue_url == grounding.index_queue_url == queue
+    assert indexer.event_bus == guest.logical_id("AWS::Events::EventBus", "Verdicts")
 
 
 def test_names_not_known_before_deployment_are_joined_into_the_json(prod: Synthesized) -> None:

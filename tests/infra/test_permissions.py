@@ -4,6 +4,8 @@ from tests.infra.synthesized import Synthesized
 
 _LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
 _OBJECTS = {"s3:GetObject", "s3:GetObjectVersion"}
+_PLACE = {"s3:PutObject", "s3:PutObjectTagging"}
+_EMPTY_INBOX = {"s3:DeleteObject", "s3:GetObjectTagging"}
 _READ_INDEX = {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
 _WRITE_INDEX = {
     "dynamodb:PutItem",
@@ -22,14 +24,17 @@ def _named(deployment: Synthesized) -> dict[str, str]:
     }
 
 
-def test_the_indexer_reads_documents_and_writes_the_index(prod: Synthesized) -> None:
+def test_the_indexer_reads_and_places_documents_and_writes_the_index(prod: Synthesized) -> None:
     named = _named(prod)
     assert prod.allowed("indexer") == {
         prod.logical_id("AWS::Logs::LogGroup", "IndexerLog"): _LOG,
-        f"{named['bucket']}/*": _OBJECTS,
+        f"{named['bucket']}/*": _OBJECTS | _PLACE,
+        f"{named['bucket']}/inbox/*": _EMPTY_INBOX,
         named["bucket"]: {"s3:ListBucket"},
         named["table"]: _READ_INDEX | _WRITE_INDEX,
+        prod.logical_id("AWS::Events::EventBus", "Verdicts"): {"events:PutEvents"},
         named["queue"]: {
+            "sqs:SendMessage",
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",
             "sqs:ChangeMessageVisibility",
@@ -53,19 +58,20 @@ def test_grounding_writes_nothing_but_a_message_to_the_indexer(prod: Synthesized
 
 def test_documents_outside_the_roots_are_out_of_reach(guest: Synthesized) -> None:
     bucket = _named(guest)["bucket"]
-    for folder in ("indexer", "grounding"):
-        s3 = {
-            resource: actions
-            for resource, actions in guest.allowed(folder).items()
-            if any(action.startswith("s3:") for action in actions)
-        }
-        assert s3 == {
-            "arn:aws:s3:::acme-handbook/published/*": _OBJECTS,
-            "arn:aws:s3:::acme-handbook/recipes/*": _OBJECTS,
-            "arn:aws:s3:::acme-handbook": {"s3:ListBucket"},
-            f"{bucket}/*": _OBJECTS,
-            bucket: {"s3:ListBucket"},
-        }
+    roots = ("arn:aws:s3:::acme-handbook/published/", "arn:aws:s3:::acme-handbook/recipes/", f"{bucket}/")
+    listed = dict.fromkeys(("arn:aws:s3:::acme-handbook", bucket), {"s3:ListBucket"})
+    assert _of_s3(guest, "grounding") == {f"{root}*": _OBJECTS for root in roots} | listed
+    inboxes = ("in/", "inbox/", "inbox/")
+    assert _of_s3(guest, "indexer") == {
+        **{f"{root}*": _OBJECTS | _PLACE for root in roots},
+        **{f"{root}{inbox}*": _EMPTY_INBOX for root, inbox in zip(roots, inboxes, strict=True)},
+        **listed,
+    }
+
+
+def _of_s3(deployment: Synthesized, folder: str) -> dict[str, set[str]]:
+    allowed = deployment.allowed(folder).items()
+    return {name: actions for name, actions in allowed if any(each.startswith("s3:") for each in actions)}
 
 
 def test_roles_are_for_lambda_alone(any_deployment: Synthesized) -> None:

@@ -77,6 +77,7 @@ def test_outputs_say_where_everything_is(any_deployment: Synthesized) -> None:
         "TableName",
         "IndexerQueueUrl",
         "DeadLetterQueueUrl",
+        "EventBusName",
         "DocumentsBucket",
         "IndexerFunctionName",
         "GroundingFunctionName",
