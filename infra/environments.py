@@ -30,6 +30,8 @@ class StorageRoot:
     """`*` (every caller the API lets in), IAM role or user ARNs, `group:<id>`, `scope:<name>` (Z-1)."""
     inbox_prefix: str = "inbox/"
     """Below the prefix: uploads that wait to be placed (C-4)."""
+    inbox_destinations: tuple[str, ...] = ()
+    """Folders below the prefix that the inbox may place into; empty: anywhere outside the inbox."""
 
     @property
     def folder(self) -> str:
@@ -73,7 +75,7 @@ class Environment:
     debug_callers: tuple[str, ...] = ()
     """Who may ask for debug records of a request, named as in a root's `readers` (P-3)."""
     alarms_address: str | None = None
-    """An e-mail address that hears about alarms; it has to confirm the subscription once."""
+    """An e-mail address that hears about alarms and invalid documents; it has to confirm once."""
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.THREE_MONTHS
     removal_policy: RemovalPolicy = RemovalPolicy.RETAIN

@@ -59,7 +59,13 @@ def _parser() -> argparse.ArgumentParser:
         help="a type to look for includes in; repeatable",
     )
     explain.set_defaults(run=_explain)
-    for command in (lint, explain):
+    dependents = commands.add_parser(
+        "dependents", help="show which documents include one, and by which chain"
+    )
+    dependents.add_argument("path", metavar="DOC", help="a document, which need not exist any more")
+    dependents.add_argument("--direct", action="store_true", help="only documents that include it themselves")
+    dependents.set_defaults(run=_dependents)
+    for command in (lint, explain, dependents):
         command.add_argument(
             "--root",
             type=Path,
@@ -116,6 +122,22 @@ def _explain(options: argparse.Namespace) -> int:
         print_bundles(shapes)
     incomplete = any(not bundle.complete for bundle in bundles)
     return FOUND if options.strict and incomplete else FINE
+
+
+def _dependents(options: argparse.Namespace) -> int:
+    from groundwire_cli.includers import as_json, dependents
+
+    try:
+        location, found = dependents(Path(options.path), options.root, transitive=not options.direct)
+    except ValueError as error:
+        raise UsageError(f"{options.path}: lies outside the storage root") from error
+    if options.json:
+        _print_json(as_json(location, found))
+    else:
+        from groundwire_cli.report import print_dependents
+
+        print_dependents(location, found)
+    return FINE
 
 
 def _policy(options: argparse.Namespace) -> dict[str, Any]:

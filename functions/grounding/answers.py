@@ -3,9 +3,11 @@
 from typing import Any
 
 from groundwire.composition import CompositionBundle
+from groundwire.dependents import Page
 from groundwire.graph import Neighbourhood
 from groundwire.grounding import CanonicalGroundingResult, SourceOutcome
 from groundwire.nodes import Node
+from groundwire.pointers import Location
 from groundwire.shapes import bundle_json, document_json, findings_json, include_json, pointer_json
 
 Json = dict[str, Any]
@@ -70,6 +72,24 @@ def graph_json(around: Neighbourhood) -> Json:
             for e in around.edges
         ],
         "truncated": around.truncated,
+    }
+
+
+def dependents_json(location: Location, page: Page) -> Json:
+    """A page of the documents that include another; `why` is the chain that leads there."""
+    return {
+        "uri": location.uri,
+        "dependents": [
+            {
+                "uri": each.node.location.uri,
+                "title": each.node.title,
+                "verdict": each.node.verdict,
+                "distance": each.distance,
+                "why": list(each.why),
+            }
+            for each in page.dependents
+        ],
+        "cursor": page.cursor,
     }
 
 

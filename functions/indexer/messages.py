@@ -1,4 +1,4 @@
-"""What a message on the indexer's queue asks for: documents to look at, dependents to judge, or nothing known.
+"""What a message on the indexer's queue asks for: documents to look at, dependents to judge, or nothing.
 
 EventBridge hands over keys as they are; S3's own notifications, straight or through SNS, encode them like a
 form: those are decoded once, and only those.
