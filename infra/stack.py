@@ -13,6 +13,7 @@ from infra.constructs.index import Index
 from infra.constructs.indexer import Indexer
 from infra.constructs.layers import Layers
 from infra.constructs.observability import Observability
+from infra.constructs.reindex import Reindex
 from infra.constructs.verdicts import Verdicts
 from infra.environments import Environment
 
@@ -45,6 +46,16 @@ class GroundwireStack(Stack):
             index=self.index,
             verdicts=self.verdicts,
         )
+        self.reindex = Reindex(
+            self,
+            "Reindexing",
+            environment=environment,
+            layers=layers,
+            documents=self.documents,
+            index=self.index,
+            indexer=self.indexer,
+            verdicts=self.verdicts,
+        )
         self.grounding = Grounding(
             self,
             "Answering",
@@ -68,7 +79,9 @@ class GroundwireStack(Stack):
         self._outputs()
 
     def _grant(self) -> None:
-        self._grant_indexing(self.indexer.role)
+        for role in (self.indexer.role, self.reindex.worker_role, self.reindex.reconciler_role):
+            self._grant_indexing(role)
+        self.index.grant_scan(self.reindex.reconciler_role)
         # A message that means nothing is kept for an operator instead of being tried five times.
         self.indexer.dead_letters.grant(self.indexer.role, "sqs:SendMessage")
         self.documents.grant_read(self.grounding.role)
@@ -95,6 +108,9 @@ class GroundwireStack(Stack):
             "EventBusName": self.verdicts.bus.event_bus_name,
             "DocumentsBucket": self.documents.roots[0].bucket.bucket_name,
             "IndexerFunctionName": self.indexer.function.function_name,
+            "ReindexStateMachines": self.to_json_string(
+                {name: each.state_machine_arn for name, each in self.reindex.state_machines.items()}
+            ),
             "GroundingFunctionName": self.grounding.function.function_name,
         }
         for name, value in outputs.items():

@@ -12,6 +12,7 @@ from groundwire.limits import HEAD_BYTES
 from groundwire.nodes import Node
 from groundwire.pointers import Location
 from groundwire.ports import ObjectHead
+from groundwire.roots import StorageRoot
 
 
 def version_of(content: bytes) -> str:
@@ -198,6 +199,14 @@ class MemoryIndex:
             for node in self.stored.values()
             if node.fingerprint == fingerprint and node.location.root == location.root
         ]
+
+    def located(self, root: StorageRoot, cursor: str | None, limit: int) -> tuple[list[Node], str | None]:
+        self._reach()
+        inside = {uri: node for uri, node in self.stored.items() if node.location.root == root}
+        living = {uri: node for uri, node in inside.items() if node.exists}
+        rest = sorted(uri for uri in living if uri > (cursor or ""))
+        page = rest[:limit]
+        return [living[uri] for uri in page], page[-1] if len(rest) > limit else None
 
     def _reach(self) -> None:
         if not self.reachable:

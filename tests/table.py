@@ -53,6 +53,31 @@ class MemoryTable:
         more = {"LastEvaluatedKey": _key(keys[Limit - 1])} if len(keys) > Limit else {}
         return self._call(lambda: {"Items": page, **more})
 
+    def scan(
+        self,
+        *,
+        FilterExpression: str,
+        ExpressionAttributeValues: Item,
+        Limit: int,
+        ExclusiveStartKey: Item | None = None,
+        **_: Any,
+    ) -> Item:
+        assert FilterExpression == (
+            "begins_with(PK, :node) AND #root = :root AND attribute_exists(version)"
+        ), "no such filter is known here"
+        after = _place(ExclusiveStartKey) if ExclusiveStartKey else ("", "")
+        keys = sorted(key for key in self.items if key > after)
+        # As DynamoDB does: the limit is of what is looked at, the filter comes afterwards.
+        page = [
+            item
+            for key in keys[:Limit]
+            if key[0].startswith(ExpressionAttributeValues[":node"]["S"])
+            and (item := self.items[key])["root"] == ExpressionAttributeValues[":root"]
+            and "version" in item
+        ]
+        more = {"LastEvaluatedKey": _key(keys[Limit - 1])} if len(keys) > Limit else {}
+        return self._call(lambda: {"Items": page, **more})
+
     def put_item(self, *, Item: Item, **condition: Any) -> Item:
         return self._call(lambda: self._put(Item, condition))
 

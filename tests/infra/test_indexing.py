@@ -31,7 +31,7 @@ def _queues(deployment: Synthesized) -> tuple[str, str]:
 def test_every_object_of_an_own_bucket_is_heard_of(deployments: Mapping[str, Synthesized]) -> None:
     for name in ("dev", "staging", "prod", "local"):
         (rule,) = _rules(deployments[name])
-        (bucket,) = deployments[name].resources("AWS::S3::Bucket")
+        bucket = deployments[name].own_bucket()
         assert rule["State"] == "ENABLED"
         assert rule["EventPattern"]["source"] == ["aws.s3"]
         assert set(rule["EventPattern"]["detail-type"]) == _TYPES

@@ -7,10 +7,12 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from moto.server import ThreadedMotoServer
+
 from grounding.wiring import wired as grounding_wired
 from groundwire.settings import GroundingSettings, IndexerSettings, StorageRootSettings
 from indexer.wiring import wired as indexer_wired
-from moto.server import ThreadedMotoServer
+from reindex.wiring import wired as reindex_wired
 
 REGION: Literal["eu-north-1"] = "eu-north-1"
 
@@ -68,12 +70,14 @@ class Cloud:
 
 @pytest.fixture
 def cloud(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
-    """A cloud to which both functions of this process are wired."""
+    """A cloud to which the functions of this process are wired."""
     made = Cloud(moto_endpoint)
     root = StorageRootSettings(name="kb", bucket=made.bucket, region=REGION, readers=("*",))
     common: dict[str, Any] = {"table": made.table, "storage_roots": (root,), "aws_endpoint": moto_endpoint}
     environment = {
-        **IndexerSettings(**common, dead_letter_queue_url=made.dead_letters).environment(),
+        **IndexerSettings(
+            **common, dead_letter_queue_url=made.dead_letters, index_queue_url=made.queue
+        ).environment(),
         **GroundingSettings(**common, index_queue_url=made.queue).environment(),
         "AWS_DEFAULT_REGION": REGION,
         "AWS_REGION": REGION,
@@ -83,10 +87,10 @@ def cloud(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    for wired in (indexer_wired, grounding_wired):
+    for wired in (indexer_wired, grounding_wired, reindex_wired):
         wired.cache_clear()
     yield made
-    for wired in (indexer_wired, grounding_wired):
+    for wired in (indexer_wired, grounding_wired, reindex_wired):
         wired.cache_clear()
 
 

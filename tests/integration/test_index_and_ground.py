@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
+
 from grounding.handler import handler as grounding_handler
 from indexer.handler import handler as indexer_handler
-
 from tests.integration.conftest import Cloud
 
 SOP = """---

@@ -22,6 +22,12 @@ may repeat 64 KB a hundred times."""
 HEALED_AT_ONCE = 50
 """X-6: dependents judged again for one message; a hub's others follow in further messages."""
 
+LOOKS_AT_ONCE = 8
+"""X-9: documents that one reindexing function looks at side by side; below a client's ten connections."""
+
+NODES_SWEPT_AT_ONCE, SWEEP_PAGE_S = 500, 120.0
+"""X-9: items of the table that a reconcile reads for one page, and the time it gives the page's documents."""
+
 INDEX_READ_S = 20.0
 """What the indexer waits for the index in all, before the record comes again."""
 

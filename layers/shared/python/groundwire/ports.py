@@ -11,6 +11,7 @@ from groundwire.deadline import Deadline
 from groundwire.documents import FetchedDocument
 from groundwire.nodes import Node
 from groundwire.pointers import Location
+from groundwire.roots import StorageRoot
 
 
 class DocumentFetcher(Protocol):
@@ -95,6 +96,13 @@ class EdgeWriter(EdgeReader, Protocol):
 
     def alike(self, location: Location, fingerprint: str) -> list[Node]:
         """Nodes of the location's root with this fingerprint, tombstones among them."""
+        ...
+
+    def located(self, root: StorageRoot, cursor: str | None, limit: int) -> tuple[list[Node], str | None]:
+        """Some of the living nodes of `root`, at most `limit`, and where to go on; in no order.
+
+        A page may be empty with more behind it: looking through everything is for reconciling only.
+        """
         ...
 
 

@@ -26,7 +26,7 @@ from groundwire.includes import Include
 from groundwire.limits import INDEX_READ_S
 from groundwire.nodes import Node, document_id
 from groundwire.pointers import Location
-from groundwire.roots import StorageRoots
+from groundwire.roots import StorageRoot, StorageRoots
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -128,6 +128,24 @@ class DynamoEdgeIndex:
         named = self._pointing(_alike(location, fingerprint), deadline)
         nodes = self.nodes(named, deadline=deadline, consistent=True)
         return [node for node in nodes.values() if node.fingerprint == fingerprint]
+
+    def located(self, root: StorageRoot, cursor: str | None, limit: int) -> tuple[list[Node], str | None]:
+        options: Any = {"Limit": limit}
+        if cursor:
+            partition, sort = json.loads(cursor)
+            options["ExclusiveStartKey"] = {"PK": {"S": partition}, "SK": {"S": sort}}
+        with self._errors():
+            reply: Any = self._client.scan(
+                TableName=self._table,
+                FilterExpression="begins_with(PK, :node) AND #root = :root AND attribute_exists(version)",
+                ExpressionAttributeNames={"#root": "root"},
+                ExpressionAttributeValues={":node": {"S": "D#"}, ":root": {"S": root.name}},
+                ConsistentRead=True,
+                **options,
+            )
+        last = reply.get("LastEvaluatedKey")
+        found = [node for item in reply["Items"] if (node := self._node(item))]
+        return found, _json([last["PK"]["S"], last["SK"]["S"]]) if last else None
 
     def _pointing(self, partition: str, deadline: Deadline) -> list[Location]:
         """The documents that a partition of pointers names, confirmed or not."""
