@@ -684,6 +684,10 @@ def _compare_bundle(ours: dict[str, Any], theirs: dict[str, Any]) -> list[Differ
         return {
             "root": bundle["root"]["uri"],
             "included": rows(bundle, "included", "uri"),
+            "documents": [
+                (item["uri"], item["mimeType"], item["sizeBytes"], item["sha256"])
+                for item in (bundle["root"], *bundle["included"])
+            ],
             "edges": rows(bundle, "edges", "from", "to", "relativePath", "depth"),
             "skipped": rows(bundle, "skipped", "parentUri", "relativePath", "reason", "code"),
             "complete": bundle["complete"],

@@ -4,14 +4,17 @@ import hashlib
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from groundwire.deadline import Deadline
 from groundwire.documents import FetchedDocument
 from groundwire.errors import DocumentNotFound, DocumentTooLarge, FetchError, Unavailable
+from groundwire.indexing import Indexer
 from groundwire.limits import HEAD_BYTES
 from groundwire.nodes import Node
+from groundwire.placement import Placement
 from groundwire.pointers import Location
-from groundwire.ports import ObjectHead
+from groundwire.ports import EdgeWriter, ObjectHead
 from groundwire.roots import StorageRoot
 
 
@@ -225,3 +228,11 @@ class MemoryBus:
 
     def heal(self, target: Location, cursor: str | None = None) -> None:
         self.heals.append((target, cursor))
+
+
+def indexer_over(
+    store: MemoryStore, index: EdgeWriter, bus: MemoryBus | None = None, **options: Any
+) -> Indexer:
+    """The indexing use case over these, with a bus that nobody listens to unless one is given."""
+    bus = bus or MemoryBus()
+    return Indexer(store, index, bus, bus, Placement(store, store), **options)

@@ -11,7 +11,7 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from groundwire_cli.wording import FINDING_STYLES, SKIP_STYLES, size, visible
+from groundwire_cli.wording import ATTACHED, FINDING_STYLES, LOST, SKIP_STYLES, size, visible
 
 Json = Mapping[str, Any]
 
@@ -46,17 +46,17 @@ def _grow(
         skip = next((each for each in reasons if each["relativePath"] == edge["relativePath"]), None)
         if skip:
             reasons.remove(skip)
-            tree.add(_skip_line(skip))
+            tree.add(_skip_line(skip, prefix))
         else:
             branch = tree.add(_document_line(documents[edge["to"]], prefix, depth))
             _grow(branch, edge["to"], depth + 1, documents, edges, skips, prefix)
     for skip in reasons:
-        tree.add(_skip_line(skip))
+        tree.add(_skip_line(skip, prefix))
 
 
 def _document_line(document: Json, prefix: str, depth: int) -> Text:
     line = Text.assemble(
-        ("✓ ", "green"),
+        (f"{ATTACHED[1]} ", ATTACHED[0]),
         (visible(document["uri"].removeprefix(prefix)), "bold"),
         f"  {size(document['sizeBytes'])}",
         (f"  depth {depth}" if depth else "  root", "dim"),
@@ -68,12 +68,12 @@ def _document_line(document: Json, prefix: str, depth: int) -> Text:
     return line
 
 
-def _skip_line(skip: Json) -> Text:
-    style, symbol = SKIP_STYLES.get(skip["reason"], ("red", "✗"))
+def _skip_line(skip: Json, prefix: str) -> Text:
+    style, symbol = SKIP_STYLES.get(skip["reason"], LOST)
     why = skip["reason"] + (f": {skip['code']}" if skip["code"] else "")
     line = Text.assemble((f"{symbol} {visible(skip['relativePath'])}", style), (f"  {why}", style))
-    if skip["detail"] and skip["reason"] != "cycle":
-        line.append(f"  ({visible(skip['detail'])})", "dim")
+    if skip["detail"]:
+        line.append(f"  ({visible(skip['detail']).replace(prefix, '')})", "dim")
     return line
 
 

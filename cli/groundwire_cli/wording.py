@@ -8,6 +8,8 @@ FINDING_STYLES: Final = {
     "information": ("cyan", "i"),
 }
 VERDICT_STYLES: Final = {"valid": ("green", "✓"), "warnings": ("yellow", "!"), "invalid": ("red", "✗")}
+ATTACHED: Final = ("green", "✓")
+LOST: Final = ("red", "✗")
 SKIP_STYLES: Final = {
     "cycle": ("cyan", "↺"),
     "depth_exceeded": ("yellow", "⤓"),

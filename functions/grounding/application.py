@@ -105,7 +105,7 @@ def _no_such_route(_: Exception) -> Response[str]:
 
 def _field(location: tuple[Any, ...]) -> str:
     """Where in the request, as the caller wrote it."""
-    parts = [str(each) for each in location]
+    parts = [str(each) or '""' for each in location]
     return ".".join(parts[1:] if parts[:1] in (["body"], ["query"]) and len(parts) > 1 else parts)
 
 

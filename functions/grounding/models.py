@@ -2,27 +2,49 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from groundwire.roots import SourceType
+from groundwire.limits import SOURCES_PER_REQUEST
+from groundwire.roots import SourceType, is_unicode
+
+
+def _checked(text: str) -> str:
+    if not is_unicode(text):
+        raise ValueError("holds half a surrogate pair")
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_checked)]
+"""What can be answered and logged: JSON can spell out text that UTF-8 cannot."""
+_FIELDS = 100
+"""More than any object here has: a million unknown names would make as many errors."""
+_FIRST = Field(fail_fast=True)
+"""Of a list's wrong entries the first is named, for the same reason."""
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_flood(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > _FIELDS:
+            raise ValueError(f"an object holds at most {_FIELDS} fields")
+        return value
+
 
 class RequestContext(_Model):
     """For the audit record; grants nothing."""
 
-    user_id: int | str | None = None
-    auditing_id: int | str | None = None
+    user_id: int | _Text | None = None
+    auditing_id: int | _Text | None = None
 
 
 class CompositionPolicyOverride(_Model):
     """Bounds of the search; larger values than the service's maxima are clamped."""
 
-    traversable_mime_types: list[str] | None = None
+    traversable_mime_types: Annotated[list[_Text], _FIRST] | None = None
     max_depth: Annotated[int, Field(ge=0)] | None = None
     max_docs: Annotated[int, Field(ge=1)] | None = None
     max_include_bytes: Annotated[int, Field(ge=0)] | None = None
@@ -48,14 +70,16 @@ class Overrides(ComposeOverrides):
     """The same, for several documents."""
 
     max_documents: Annotated[int, Field(ge=1)] | None = None
-    allowed_source_types: list[SourceType] | None = None
+    allowed_source_types: Annotated[list[SourceType], _FIRST] | None = None
 
 
 class GroundRequest(_Model):
     """Search results: Gemini's grounding metadata as it came, or a list of sources, URIs and pointers."""
 
     grounding_metadata: dict[str, Any] | None = None
-    sources: list[str | dict[str, Any]] | None = None
+    sources: (
+        Annotated[list[str | dict[str, Any]], Field(max_length=SOURCES_PER_REQUEST, fail_fast=True)] | None
+    ) = None
     ctx: RequestContext = RequestContext()
     overrides: Overrides = Overrides()
 
@@ -63,7 +87,7 @@ class GroundRequest(_Model):
 class ComposeRequest(_Model):
     """One document, by URI or by pointer."""
 
-    uri: str | None = None
+    uri: _Text | None = None
     pointer: dict[str, Any] | None = None
     ctx: RequestContext = RequestContext()
     overrides: ComposeOverrides = ComposeOverrides()

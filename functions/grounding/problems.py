@@ -17,6 +17,8 @@ from groundwire.errors import (
 )
 
 CONTENT_TYPE: Final = "application/problem+json"
+_ERRORS, _FIELD_CHARS = 20, 200
+"""What a problem names at most: a caller may send any number of names, and long ones."""
 NOT_FOUND_DETAIL: Final = "There is no such document, or the caller may not read it."
 
 
@@ -56,5 +58,6 @@ def problem_for(error: GroundwireError) -> Response[str]:
 
 def invalid(errors: list[dict[str, str]]) -> Response[str]:
     """400, with each field that is wrong and what is wrong with it."""
-    detail = "; ".join(f"{each['field']}: {each['problem']}" for each in errors)
-    return problem(HTTPStatus.BAD_REQUEST, "invalid_request", detail, errors=errors)
+    named = [each | {"field": each["field"][:_FIELD_CHARS]} for each in errors[:_ERRORS]]
+    detail = "; ".join(f"{each['field']}: {each['problem']}" for each in named)
+    return problem(HTTPStatus.BAD_REQUEST, "invalid_request", detail, errors=named)

@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 
 from groundwire.deadline import Deadline
-from groundwire.indexing import Indexer
 from groundwire.nodes import Node
-from groundwire.placement import Placement
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoot, StorageRoots
 from indexer.messages import Heal, UnknownMessage, tasks
 from tests.cases import cases, content
-from tests.fakes import MemoryBus, MemoryIndex, MemoryStore
+from tests.fakes import MemoryBus, MemoryIndex, MemoryStore, indexer_over
 
 
 def root_of(case: dict[str, Any]) -> StorageRoot:
@@ -32,7 +30,7 @@ def deliver(case: dict[str, Any], root: StorageRoot, index: Any) -> None:
     files = case.get("bucket_start", case["bucket_final"])
     store = MemoryStore({key: content(value) for key, value in files.items()})
     bus = MemoryBus()
-    indexer = Indexer(store, index, bus, bus, Placement(store, store))
+    indexer = indexer_over(store, index, bus)
     for delivery in case["deliveries"]:
         try:
             wanted = tasks(json.dumps(delivery), roots)

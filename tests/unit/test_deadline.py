@@ -78,7 +78,7 @@ def found_beside(store: MemoryStore, index: MemoryIndex, there: set[str]) -> Fou
         # The index is followed when the root is there, for a worker would hang before it fetched the root.
         (root,) = ahead.fetch_roots([at("a.md")])
         assert isinstance(root, PreparedDocument)
-        ahead.roots([at("a.md")], index, visited := set())
+        ahead.roots([at("a.md")], index, visited := set[str]())
         for key in there:
             ahead.result(at(key), 1_000)
         store.clock.turn(60 - PATIENCE)
@@ -93,7 +93,7 @@ def test_what_arrived_before_the_deadline_is_attached_after_it() -> None:
     use, deadline = loader(store), left(store)
     (root,) = [each.root for each in bundles(MemoryStore(store.files), {})]
     with use.prefetch(CONTEXT, policy := CompositionPolicy(), deadline, None) as ahead:
-        ahead.roots([at("a.md")], None, visited := set())
+        ahead.roots([at("a.md")], None, visited := set[str]())
         ahead.result(at("b.md"), 1_000)
         found = Found.of(use.expand(root, root.pointer, policy, visited, deadline, ahead))
     assert found.included == ["b.md"]
@@ -113,7 +113,7 @@ def test_a_deadline_that_has_passed_fetches_nothing(workers: int) -> None:
     store.fetched.clear()
     store.clock.turn(PATIENCE)
     with use.prefetch(CONTEXT, policy, deadline, None) as ahead:
-        ahead.roots([root.location], use.index, visited := set())
+        ahead.roots([root.location], use.index, visited := set[str]())
         found = Found.of(use.expand(root, root.pointer, policy, visited, deadline, ahead))
     assert store.fetched == {}
     assert [skip[2] for skip in found.skipped] == ["timeout", "resolve_failed", "cycle"]

@@ -12,7 +12,7 @@ from tests.reference import search as reference
 from tests.unit.graphs import KEYS, POLICIES, folders, page, search
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(files=folders(), policy=POLICIES)
 def test_the_search_equals_the_reference(files: dict[str, bytes], policy: dict[str, Any]) -> None:
     (found,) = search(MemoryStore(files), policy)
@@ -39,7 +39,7 @@ def test_several_roots_equal_the_reference(
     assert max(store.fetched.values()) == 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(files=folders(), policy=POLICIES)
 def test_every_document_is_asked_for_at_most_once(files: dict[str, bytes], policy: dict[str, Any]) -> None:
     """B-3: visited means attempted, fetched or not; that holds for every key that stands for a document."""

@@ -60,20 +60,26 @@ def drive(
     return search, asked
 
 
-@st.composite
-def graphs(draw: st.DrawFn) -> dict[str, Page]:
-    """Up to twelve documents that include each other, themselves, missing ones and nothing that resolves."""
-    keys = [str(number) for number in range(draw(st.integers(1, 12)))]
-    target = st.sampled_from([*keys, *keys, "gone", None])
+def _graph(rows: list[tuple[list[int], int, bool]]) -> dict[str, Page]:
+    """A document a row; a target that is no row's number is missing, -1 and -2 do not resolve."""
     return {
-        key: page(
-            key,
-            *draw(st.lists(target, max_size=5, unique_by=lambda each: each or object())),
-            size=draw(st.integers(0, 40)),
-            mime_type=draw(st.sampled_from([MARKDOWN, MARKDOWN, MARKDOWN, PDF])) if key != "0" else MARKDOWN,
+        str(number): page(
+            str(number),
+            *(None if target < 0 else str(target) for target in targets),
+            size=size,
+            mime_type=MARKDOWN if is_markdown or number == 0 else PDF,
         )
-        for key in keys
+        for number, (targets, size, is_markdown) in enumerate(rows)
     }
+
+
+TARGETS = st.lists(st.integers(-2, 12), max_size=5, unique=True)
+IS_MARKDOWN = st.sampled_from([True, True, True, False])
+
+
+def graphs() -> st.SearchStrategy[dict[str, Page]]:
+    """Up to twelve documents that include each other, themselves, missing ones and nothing that resolves."""
+    return st.lists(st.tuples(TARGETS, st.integers(0, 40), IS_MARKDOWN), min_size=1, max_size=12).map(_graph)
 
 
 POLICIES = st.builds(
@@ -248,9 +254,32 @@ def test_the_request_may_have_less_left_than_the_policy_gives() -> None:
         assert len(search.included) == included, (docs, size)
 
 
+def test_a_store_may_answer_under_another_key() -> None:
+    """I-5: one that does not mind letter case; what is visited under that key is not attached again."""
+    search = Traversal(page("0", "1", "A", "a"), CompositionPolicy(), set())
+    search.next()
+    search.attach(page("1"))
+    search.next()
+    assert search.attach(page("a", size=5)) == 1
+    assert search.next() is None
+    search = Traversal(page("0", "a", "1"), CompositionPolicy(), set())
+    search.next()
+    search.attach(page("a", "A"))
+    search.next()
+    search.attach(page("1"))
+    search.next()
+    assert search.attach(page("a")) is None
+    assert search.next() is None
+    assert [(skip.relative_path, skip.reason, skip.code) for skip in search.skipped] == [
+        ("A", "cycle", "self_include")
+    ]
+    assert [edge.to_uri[-1] for edge in search.edges] == ["a", "1", "a"]
+    assert search.remarks == []
+
+
 def test_an_include_that_expired_may_be_wanted_again() -> None:
     """B-3: a document that was not attempted is not visited."""
-    search = Traversal(page("0", "1"), CompositionPolicy(), visited := set())
+    search = Traversal(page("0", "1"), CompositionPolicy(), visited := set[str]())
     search.next()
     search.expire()
     assert search.next() is None

@@ -179,11 +179,7 @@ class CompositionLoader:
     ) -> None:
         """Gives the search the document it wants, or the reason why it cannot have it."""
         began = time.monotonic()
-        outcome = "expired"
-        if deadline.passed() and not prefetch.has(wanted.location):
-            search.expire()
-        else:
-            outcome = self._attempt(search, wanted, visited, deadline, prefetch)
+        outcome = self._attempt(search, wanted, visited, deadline, prefetch)
         self._debug(
             "step",
             uri=wanted.location.uri,

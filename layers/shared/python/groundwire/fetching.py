@@ -60,7 +60,7 @@ class CanonicalDocumentFetcher:
         pointer: CanonicalDocumentPointer | None = None,
     ) -> PreparedDocument:
         """As above, by location; a document over `max_bytes` is not read."""
-        if not may_read(ctx.caller, location.root):
+        if not self._may_read(location, ctx):
             raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
         fetcher = self._fetchers[location.root.source_type]
         fetched = fetcher.fetch(location, deadline=deadline, max_bytes=min(max_bytes, DOCUMENT_BYTES))
@@ -69,7 +69,10 @@ class CanonicalDocumentFetcher:
     def exists(self, location: Location, ctx: Context, *, deadline: Deadline) -> bool:
         """Whether the caller could read a document at exactly this key; a FetchError where nobody knows."""
         fetcher = self._fetchers[location.root.source_type]
-        return may_read(ctx.caller, location.root) and fetcher.exists(location, deadline=deadline)
+        return self._may_read(location, ctx) and fetcher.exists(location, deadline=deadline)
+
+    def _may_read(self, location: Location, ctx: Context) -> bool:
+        return may_read(ctx.caller, self.roots.innermost(location.root, location.key))
 
 
 def prepare(

@@ -22,6 +22,7 @@ _OPENING: Final = re.compile(rb"---[ \t]*")
 _CLOSING: Final = re.compile(rb"(?:---|\.\.\.)[ \t]*")
 _LANGUAGE: Final = re.compile(rb"---[ \t]*([A-Za-z][\w+.#-]*)[ \t]*")
 _COMMENT_END: Final = b"-->"
+_BLANKS: Final = " \t\r\n"
 
 _STRING: Final = "tag:yaml.org,2002:str"
 # YAML 1.2 core schema (chapter 10.3.2): what a plain scalar must look like not to be a string.
@@ -261,7 +262,7 @@ class _Reading:
     def _entry(self, index: int, node: Node) -> Entry:
         raw = self._show(node.value) if isinstance(node, ScalarNode) else None
         code = None
-        if _is_null(node) or (_is_string(node) and not node.value.strip()):
+        if _is_null(node) or (_is_string(node) and not node.value.strip(_BLANKS)):
             code, message = "include_empty", f"Entry {index + 1} of includes is empty."
         elif not _is_string(node):
             what = _quoted(raw) if raw is not None else "a list or mapping"

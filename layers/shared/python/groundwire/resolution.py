@@ -17,7 +17,7 @@ from groundwire.pointers import (
     S3DocumentPointer,
     SharePointDocumentPointer,
 )
-from groundwire.roots import SOURCE_TYPES, StorageRoots
+from groundwire.roots import SOURCE_TYPES, StorageRoots, is_unicode
 
 _POINTERS: Final[dict[str, Any]] = {
     "s3": S3DocumentPointer,
@@ -201,7 +201,7 @@ def _text(value: Any) -> str | None:
         return str(int(value))
     if isinstance(value, int | float):
         return str(value)
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and is_unicode(value) else None
 
 
 def _either(values: Mapping[str, Any], camel: str, snake: str) -> Any:

@@ -48,8 +48,8 @@ class StorageRoot:
         return f"{_SCHEMES[self.source_type]}://{self.bucket}/{key}"
 
     def contains(self, key: str) -> bool:
-        """Whether the full key `key` lies below the prefix, compared by whole segments."""
-        return not self.prefix or key.startswith(self.prefix + "/")
+        """Whether `key` is a full key below the prefix, compared by whole segments."""
+        return is_key(key) and (not self.prefix or key.startswith(self.prefix + "/"))
 
     def full_key(self, relative_path: str) -> str:
         """The full key of a path from the root."""
@@ -113,6 +113,12 @@ class StorageRoots:
     def __iter__(self) -> Iterator[StorageRoot]:
         return iter(self._roots)
 
+    def innermost(self, root: StorageRoot, key: str) -> StorageRoot:
+        """`root`, or the root nested in it that holds the full key: its readers are the document's (Z-1)."""
+        place = (root.source_type, root.bucket)
+        nested = (each for each in self if (each.source_type, each.bucket) == place and each.contains(key))
+        return max(nested, key=lambda each: len(each.prefix), default=root)
+
     def holding(
         self,
         source_type: str,
@@ -127,7 +133,7 @@ class StorageRoots:
         An omitted region is the root's, an omitted endpoint is the cloud's own; PointerRefused
         (`root_not_configured`) where no root matches.
         """
-        if not _is_key(key):
+        if not is_key(key):
             raise PointerRefused("uri_unsupported", "no store holds a key like this")
         matching = [
             root
@@ -143,12 +149,18 @@ class StorageRoots:
         return max(matching, key=lambda root: len(root.prefix))
 
 
-def _is_key(key: str) -> bool:
+def is_key(key: str) -> bool:
     """Whether a store could hold this key: Unicode text of at most 1,024 bytes."""
+    return is_unicode(key) and 0 < len(key.encode("utf-8")) <= KEY_BYTES
+
+
+def is_unicode(text: str) -> bool:
+    """Whether `text` can be written in UTF-8; JSON can spell out half a surrogate pair."""
     try:
-        return 0 < len(key.encode("utf-8")) <= KEY_BYTES
+        text.encode("utf-8")
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def _check(root: StorageRoot) -> None:

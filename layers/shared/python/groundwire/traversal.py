@@ -179,7 +179,6 @@ class Traversal[Document: Expandable]:
             self._over_bytes(node, include, uri, document.size_bytes)
             return None
         self._reach(node, include, uri)
-        self._own.add(uri)
         self.bytes_left -= document.size_bytes
         self.included.append(document)
         self._loses_includes = self._loses_includes or document.declaration.loses_includes
@@ -196,7 +195,6 @@ class Traversal[Document: Expandable]:
         """The wanted document could not be had."""
         node, include, asked = self._answered()
         self._reach(node, include, asked.uri)
-        self._own.add(asked.uri)
         self._skip(node, include, "fetch_failed", error.code, error.detail)
         if self.policy.on_fetch_error == "abort":
             self.aborted = True
@@ -210,7 +208,7 @@ class Traversal[Document: Expandable]:
 
     def expire(self) -> None:
         """The deadline passed before the wanted document was had."""
-        node, include, location = self._answered(attempted=False)
+        node, include, location = self._answered()
         self._edge(node, include, location.uri)
         self._skip(node, include, "timeout")
 
@@ -292,7 +290,6 @@ class Traversal[Document: Expandable]:
 
     def _over_bytes(self, node: _Node, include: Include, uri: str, size: int) -> None:
         self._reach(node, include, uri)
-        self._own.add(uri)
         self._skip(
             node,
             include,
@@ -302,6 +299,7 @@ class Traversal[Document: Expandable]:
 
     def _reach(self, node: _Node, include: Include, uri: str) -> None:
         self._visited.add(uri)
+        self._own.add(uri)
         self._edge(node, include, uri)
 
     def _note_form(self, node: _Node, include: Include, asked: Location, stored: Location) -> None:
@@ -317,12 +315,9 @@ class Traversal[Document: Expandable]:
         remark = finding(code, message, line=include.line, column=include.column)
         self.remarks.append((node.location.uri, remark))
 
-    def _answered(self, *, attempted: bool = True) -> tuple[_Node, Include, Location]:
+    def _answered(self) -> tuple[_Node, Include, Location]:
         assert self._wanted is not None, "nothing was wanted"
         wanted, self._wanted = self._wanted, None
-        if attempted:
-            self._visited.add(wanted[2].uri)
-            self._own.add(wanted[2].uri)
         return wanted
 
     def _enqueue(self, document: Document, parent: _Node | None) -> None:

@@ -1,7 +1,7 @@
 """Verdict events on the event bus (X-7): `Document Indexed`, whose schema is in docs/events.md."""
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -31,7 +31,7 @@ class EventBridgeEventSink:
                 {"code": each.code, "severity": each.severity, "line": each.line} for each in node.findings
             ],
         }
-        entry = {
+        entry: Any = {
             "Source": SOURCE,
             "DetailType": DETAIL_TYPE,
             "Detail": json.dumps(detail),

@@ -1,0 +1,47 @@
+"""Everything the functions write: log and debug records, metrics and whatever else is printed."""
+
+import io
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from grounding.handler import logger as grounding_logger
+from indexer.handler import logger as indexer_logger
+
+
+class Written:
+    """What was written so far."""
+
+    def __init__(self) -> None:
+        self.stream = io.StringIO()
+
+    @property
+    def text(self) -> str:
+        return self.stream.getvalue()
+
+    def clear(self) -> None:
+        self.stream.seek(0)
+        self.stream.truncate()
+
+
+@contextmanager
+def writing() -> Iterator[Written]:
+    """Collects all of it, formatted as the platform would receive it."""
+    written = Written()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", written.stream)
+        patch.setattr(sys, "stderr", written.stream)
+        for logger in (grounding_logger, indexer_logger):
+            patch.setattr(logger.registered_handler, "stream", written.stream)
+        debug = logging.getLogger("groundwire.debug")
+        patch.setattr(debug, "handlers", [logging.StreamHandler(written.stream)])
+        patch.setattr(debug, "level", logging.INFO)
+        # What botocore, urllib3 and ours say at the level that Lambda's root logger has.
+        root = logging.StreamHandler(written.stream)
+        root.setLevel(logging.WARNING)
+        logging.getLogger().addHandler(root)
+        yield written
+        logging.getLogger().removeHandler(root)

@@ -1,0 +1,163 @@
+"""Rule G-7: an answer always fits; the largest bodies become URLs, and nothing is lost in silence."""
+
+import base64
+import json
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundwire import delivery
+from groundwire.delivery import DownloadUrl, envelope_bytes, fit
+from groundwire.limits import RESPONSE_BYTES
+from groundwire.pointers import Location
+from tests.unit.graphs import at
+
+EXPIRES = datetime(2026, 3, 1, 12, 10, tzinfo=UTC)
+SMALL = 40_000
+TEXTS = [
+    "x",
+    "äö",
+    "日本語の手順",
+    '"\\',
+    "\n\t|",
+    "\x00\x1b\x7f",
+    "\u2028\ufeff",
+    "😀",
+    "a\u0301",
+    "</script>",
+]
+
+
+class Signer:
+    """Signs every key but those that begin with a slash, as clients would rewrite them."""
+
+    def __init__(self) -> None:
+        self.signed: list[str] = []
+
+    def sign(self, location: Location) -> DownloadUrl | None:
+        if location.key.startswith("/"):
+            return None
+        self.signed.append(location.key)
+        return DownloadUrl(f"https://kb.example/{location.key}?X-Amz-Signature={'0' * 64}", EXPIRES)
+
+
+def encode(shape: dict[str, Any]) -> str:
+    return orjson.dumps(shape).decode()
+
+
+def sent(text: str) -> int:
+    """The bytes that leave: the answer's text once more as a JSON string, beside its status and headers."""
+    headers = {"Content-Type": "application/json", "Server-Timing": "x" * 200}
+    response = {"statusCode": 200, "body": text, "isBase64Encoded": False, "headers": headers, "cookies": []}
+    return len(json.dumps(response, ensure_ascii=False).encode())
+
+
+def answer(*documents: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[dict[str, Any], Location]]]:
+    shape = {"complete": True, "documents": list(documents)}
+    return shape, [(document, at(document["key"])) for document in documents]
+
+
+def text(key: str, body: str) -> dict[str, Any]:
+    return {"key": key, "text": body}
+
+
+def binary(key: str, body: bytes) -> dict[str, Any]:
+    data = base64.b64encode(body).decode()
+    return {"key": key, "geminiDocument": {"mimeType": "application/pdf", "data": data}}
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Bodies of hostile text and of bytes, from nothing to more than the envelope."""
+    found = []
+    for number in range(draw(st.integers(0, 8))):
+        key = draw(st.sampled_from(["", "/"])) + f"{number}.md"
+        size = draw(st.sampled_from([0, 10, 3_000, 9_000, 30_000, 60_000]))
+        any_text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+        body = draw(st.sampled_from(TEXTS) | any_text)
+        body *= size // len(body)
+        found.append(binary(key, body.encode()) if draw(st.booleans()) else text(key, body))
+    return found
+
+
+@given(before=documents())
+def test_an_answer_fits_and_every_body_is_there_or_accounted_for(before: list[dict[str, Any]]) -> None:
+    """Measured as it is sent; what was moved is no smaller than what stayed."""
+    shape, bodies = answer(*deepcopy(before))
+    signer = Signer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
+        written = fit(shape, bodies, signer, encode)
+    assert sent(written) <= SMALL
+    after = json.loads(written)
+    assert after == shape
+    moved, stayed = [0.0], [float("inf")]
+    for old, new in zip(before, after["documents"], strict=True):
+        size = len(json.dumps(encode(old), ensure_ascii=False).encode())
+        if new == old:
+            stayed.append(size)
+            continue
+        moved.append(size)
+        assert "text" not in new
+        assert "geminiDocument" not in new
+        if old["key"].startswith("/"):
+            assert new == {"key": old["key"], "undelivered": "key_not_addressable"}
+        else:
+            assert new["downloadUrl"]["expiresAt"] == "2026-03-01T12:10:00+00:00"
+            assert new["downloadUrl"]["url"].startswith(f"https://kb.example/{old['key']}?")
+    assert after["complete"] == all("undelivered" not in document for document in after["documents"])
+    unchanged = [s for s in stayed if s != float("inf")]
+    assert not moved[1:] or min(moved[1:]) + 60 >= max(unchanged, default=0)
+
+
+def test_what_fits_is_left_alone() -> None:
+    shape, bodies = answer(text("a.md", "x" * 1_000), binary("b.pdf", b"y" * 1_000))
+    signer = Signer()
+    assert fit(deepcopy(shape), bodies, signer, encode) == encode(shape)
+    assert signer.signed == []
+
+
+def test_only_as_many_as_must_are_moved_and_the_largest_first() -> None:
+    third = RESPONSE_BYTES // 3
+    sizes = {"small.md": 1_000, "large.md": third + 9_000, "larger.md": third + 9_999, "mid.md": third}
+    shape, bodies = answer(*(text(key, "x" * size) for key, size in sizes.items()))
+    signer = Signer()
+    written = fit(shape, bodies, signer, encode)
+    assert signer.signed == ["larger.md"]
+    assert sent(written) <= RESPONSE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("kind", "growth"), [("x", 1), ("日本語", 3), ('"\\', 4), ("\x00\x1b", 7), ("\n|", 2)], ids=range(5)
+)
+def test_the_real_envelope_holds_whatever_the_text(kind: str, growth: int) -> None:
+    """Four documents of which not quite three fit, as large as their characters become on the way."""
+    body = kind * (RESPONSE_BYTES // 3 // growth // len(kind))
+    shape, bodies = answer(*(text(f"{n}.md", body) for n in range(4)))
+    written = fit(shape, bodies, Signer(), encode)
+    assert RESPONSE_BYTES // 3 < sent(written) <= RESPONSE_BYTES
+    assert json.loads(written)["complete"]
+
+
+def test_an_answer_that_is_all_signposts_is_written_anew() -> None:
+    """When every body is moved, none is in the text any more, even if the rest is still too large."""
+    shape, bodies = answer(text("a.md", "secret" * 2_000), text("b.md", "secret"))
+    shape["edges"] = ["x" * SMALL]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
+        written = fit(shape, bodies, Signer(), encode)
+    assert "secret" not in written
+    assert json.loads(written) == shape
+
+
+@given(body=st.text(max_size=200))
+def test_the_measure_is_never_less_than_what_is_sent(body: str) -> None:
+    assert envelope_bytes(encode({"text": body})) >= sent(encode({"text": body}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", 0)  # measured, not guessed
+        assert envelope_bytes(encode({"text": body})) >= sent(encode({"text": body}))
