@@ -10,12 +10,18 @@ from pathlib import Path
 
 from groundwire.deadline import Deadline
 from groundwire.documents import FetchedDocument
-from groundwire.errors import DocumentForbidden, DocumentNotFound, DocumentTooLarge, Unavailable
+from groundwire.errors import (
+    DocumentForbidden,
+    DocumentNotFound,
+    DocumentTooLarge,
+    KeyNotAddressable,
+    Unavailable,
+)
 from groundwire.limits import HEAD_BYTES
 from groundwire.media_types import is_text, media_type
 from groundwire.pointers import Location
 from groundwire.ports import ObjectHead
-from groundwire.roots import StorageRoot
+from groundwire.roots import StorageRoot, is_key
 
 MARKER = "groundwire.toml"
 """A file that makes its folder a storage root."""
@@ -40,12 +46,20 @@ class Folder:
         name = self.path.name or "root"
         self.root = StorageRoot(name, "local", name)
         self._names: dict[Path, frozenset[str]] = {}
+        self.unaddressable: list[KeyNotAddressable] = []
+        """Files that a walk came upon and no key can name."""
 
     def location(self, path: Path) -> Location:
-        """The location of a file given by its path; ValueError where it is not below the folder."""
+        """The location of a file given by its path; ValueError where it is not below the folder.
+
+        KeyNotAddressable where its name can be no key.
+        """
         # The link itself is the document: only its folder is resolved.
         absolute = path.parent.resolve() / path.name
-        return Location(self.root, absolute.relative_to(self.path).as_posix())
+        key = absolute.relative_to(self.path).as_posix()
+        if not is_key(key):
+            raise KeyNotAddressable(self.root.uri(key), "its name is not UTF-8, or too long for a key")
+        return Location(self.root, key)
 
     def root_location(self, key: str) -> Location:
         """The location of a key."""
@@ -89,7 +103,7 @@ class Folder:
         """The keys of all files below a folder, sorted, without those that begin with a dot.
 
         A folder that is a storage root of its own is left out unless it is where the walk begins; names
-        that are not UTF-8 can be no keys and are left out too.
+        that can be no keys are noted in `unaddressable`.
         """
         start = below or self.path
         for folder, names, files in os.walk(start):
@@ -102,7 +116,12 @@ class Folder:
             prefix = here.relative_to(self.path).as_posix()
             for name in sorted(files):
                 key = name if prefix == "." else f"{prefix}/{name}"
-                if not name.startswith(".") and _is_utf8(key) and self._existing(key):
+                if name.startswith("."):
+                    continue
+                if not is_key(key):
+                    what = "its name is not UTF-8, or too long for a key"
+                    self.unaddressable.append(KeyNotAddressable(self.root.uri(key), what))
+                elif self._existing(key):
                     yield key
 
     def texts(self, below: Path | None = None) -> Iterator[str]:
@@ -145,11 +164,3 @@ def nested_roots(start: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if not name.startswith("."))
         if MARKER in files and Path(folder) != start:
             yield Path(folder)
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -41,6 +41,10 @@ class LintedDocument:
         }
 
 
+_BY_TARGET = frozenset({"include_duplicate", "self_include"})
+"""Codes that are given anew, by where the targets are stored."""
+
+
 class Linter:
     """Judges the documents of one storage root; reads each file once."""
 
@@ -53,7 +57,7 @@ class Linter:
         location = Location(self._folder.root, key)
         declared = self._declaration(key)
         includes: list[Include] = []
-        findings = list(declared.findings)
+        findings = [each for each in declared.findings if each.code not in _BY_TARGET]
         reached: dict[str, Include] = {}
         for include in declared.includes:
             judged = self._target(include, location, reached, findings) if include.key else include
@@ -64,24 +68,22 @@ class Linter:
     def _target(
         self, include: Include, location: Location, reached: dict[str, Include], findings: list[Finding]
     ) -> Include:
-        """The include with its stored target (I-5), judged again by that for I-6 and I-7."""
+        """The include with its stored target (I-5), judged by that for I-6 and I-7."""
         assert include.key is not None
-        if include.code == "include_duplicate":
-            return include
         stored, code = find(include.key, self._folder.stored)
         key = stored or include.key
+        message, hint = "", None
         if key in reached:
-            message = f"{include.raw!a} names {key!a}, which line {reached[key].line} already includes."
             code = "include_duplicate"
+            message = f"{include.raw!a} names {key!a}, which line {reached[key].line} already includes."
         elif key == location.key:
-            message, code = f"{include.raw!a} names the document itself.", "self_include"
+            code, message = "self_include", f"{include.raw!a} names the document itself."
         elif code == "unicode_form_differs":
             message = f"{include.raw!a} names a document that is stored as {key!a}."
         elif code:
-            message = f"{include.raw!a} names {key!r}, which does not exist."
+            message, hint = f"{include.raw!a} names {key!r}, which does not exist.", self._missing_hint(key)
         reached.setdefault(key, include)
-        if code and include.code != code:
-            hint = self._missing_hint(key) if code == "target_missing" else None
+        if code:
             findings.append(finding(code, message, line=include.line, column=include.column, hint=hint))
         return replace(include, key=key, code=code)
 
@@ -179,7 +181,7 @@ def lint(
             else:
                 wanted[top, folder.location(start).relative_path] = None
     documents: list[LintedDocument] = []
-    unreadable: list[FetchError] = []
+    unreadable: list[FetchError] = [error for folder in folders.values() for error in folder.unaddressable]
     for top, key in watch(list(wanted)):
         linter = linters.setdefault(top, Linter(folders[top]))
         try:

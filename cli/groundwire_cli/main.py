@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         flag = "--" + "".join(f"-{c.lower()}" if c.isupper() else c for c in error.field).replace("_", "-")
         return _usage(f"{flag.replace('--traversable-mime-types', '--traversable-mime')} {error.problem}")
     except FetchError as error:
-        return _usage(f"cannot read {error.uri}: {error.detail}")
+        return _usage(f"cannot read {error.uri!a}: {error.detail}")
 
 
 def _usage(problem: str) -> int:

@@ -154,7 +154,10 @@ class CompositionLoader:
             included=len(search.included),
             complete=search.complete,
             aborted=search.aborted,
-            skipped=[[s.relative_path, s.reason, s.code] for s in search.skipped] if self._debug.on else (),
+            # Not the entry itself: it is whatever its author wrote.
+            skipped=[[s.parent_uri, s.line, s.reason, s.code] for s in search.skipped]
+            if self._debug.on
+            else (),
         )
         budget.spend(search.included)
         root, *included = _with_remarks([root, *search.included], search.remarks)

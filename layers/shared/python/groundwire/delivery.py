@@ -16,6 +16,10 @@ from groundwire.pointers import Location
 _HEADERS_BYTES = 2_048
 _GROWTH = 7
 """Control characters grow sevenfold, and nothing grows more."""
+_REPORTS = frozenset({"skipped", "edges", "findings", "indexStale", "traversableMimeTypes"})
+"""Lists whose length is an author's or a caller's choice: an alias may repeat 64 KB a hundred times."""
+_ENTRIES_LEFT, _TEXT_CHARS_LEFT = (10_000, 1_000, 100, 10, 0), 2_048
+"""What is left of them, tried in this order; a URI has fewer characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ def fit(
     """`shape` as JSON text that fits; `bodies` are the documents in it that carry content.
 
     Whatever is moved out has a `downloadUrl {url, expiresAt}` instead, or `undelivered` with the reason, and
-    then the answer is not `complete`.
+    then the answer is not `complete`. One that is too large even without bodies is `abridged`: of what it
+    reports, the beginning.
     """
     text: str = encode(shape)
     size = envelope_bytes(text)
@@ -71,7 +76,29 @@ def fit(
         if size <= RESPONSE_BYTES or document is largest[-1][0]:
             text = encode(shape)
             size = envelope_bytes(text)
+    for entries in _ENTRIES_LEFT:
+        if size <= RESPONSE_BYTES:
+            break
+        shape |= {"complete": False, "abridged": True}
+        text = encode(_abridged(shape, entries))
+        size = envelope_bytes(text)
     return text
+
+
+def _abridged(value: Any, entries: int) -> Any:
+    """`value` with the beginning of its long texts and lists; documents, sources and URLs stay whole."""
+    if isinstance(value, str):
+        return value[:_TEXT_CHARS_LEFT]
+    if isinstance(value, list):
+        return [_abridged(each, entries) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: inner
+        if name == "downloadUrl"
+        else _abridged(inner[:entries] if name in _REPORTS and isinstance(inner, list) else inner, entries)
+        for name, inner in value.items()
+    }
 
 
 def _body_bytes(document: Mapping[str, Any]) -> int:

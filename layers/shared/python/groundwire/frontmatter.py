@@ -22,6 +22,8 @@ _OPENING: Final = re.compile(rb"---[ \t]*")
 _CLOSING: Final = re.compile(rb"(?:---|\.\.\.)[ \t]*")
 _LANGUAGE: Final = re.compile(rb"---[ \t]*([A-Za-z][\w+.#-]*)[ \t]*")
 _COMMENT_END: Final = b"-->"
+_BLANK_RUN: Final = re.compile(rb"[ \t]*")
+_FENCE_LINE: Final = re.compile(rb"---[ \t]*(?=[\r\n]|\Z)")
 _BLANKS: Final = " \t\r\n"
 
 _STRING: Final = "tag:yaml.org,2002:str"
@@ -79,7 +81,7 @@ def parse(content: bytes, size: int) -> Frontmatter:
     first = _LINE_END.search(head, start)
     opening = head[start : first.start() if first else len(head)]
     if not _OPENING.fullmatch(opening):
-        return _without_block(head, start, opening, cut=longer and first is None)
+        return _without_block(head, start, opening, first is None, longer=longer)
     block = _block(head, first, longer)
     if isinstance(block, Finding):
         return Frontmatter(findings=(block,))
@@ -114,48 +116,46 @@ def _is_cut(end: re.Match[bytes], head: bytes, first: re.Match[bytes] | None) ->
     return end.end() == len(head) and end[0] == b"\r" and first is not None and first[0] == b"\r\n"
 
 
-def _without_block(head: bytes, start: int, opening: bytes, *, cut: bool) -> Frontmatter:
+def _without_block(head: bytes, start: int, opening: bytes, endless: bool, *, longer: bool) -> Frontmatter:
     """A document whose first line opens no frontmatter: only that line is judged."""
     try:
         opening.decode("utf-8")
     except UnicodeDecodeError as error:
         # What a cut of the head may have halved is no fault of the document.
-        if not (cut and error.reason == "unexpected end of data"):
+        if not (longer and endless and error.reason == "unexpected end of data"):
             message = "The document is not UTF-8 text."
             return Frontmatter(findings=(finding("encoding_unsupported", message, line=1),))
     tag = _LANGUAGE.fullmatch(opening)
     if tag:
         message = f"Frontmatter in the language {tag[1].decode()!r} is not read."
         return Frontmatter(findings=(finding("frontmatter_language_unsupported", message, line=1),))
-    line = _late_fence(head, start)
+    line = _late_fence(head, start, longer=longer)
     if line is None:
         return Frontmatter()
     message = "A frontmatter fence stands here, but frontmatter must begin on line 1."
     return Frontmatter(findings=(finding("frontmatter_not_first", message, line=line),))
 
 
-def _late_fence(head: bytes, position: int) -> int | None:
-    """The line of a fence that only blank lines and HTML comments precede."""
+def _late_fence(head: bytes, position: int, *, longer: bool) -> int | None:
+    """The line of a fence that only blank lines and HTML comments precede; each byte is looked at once."""
     line = 1
-    while position < len(head):
-        end = _LINE_END.search(head, position)
-        text = head[position : end.start() if end else len(head)]
-        if _OPENING.fullmatch(text):
-            return line
-        rest = text.strip(b" \t")
-        while rest.startswith(b"<!--"):
-            opened = head.index(b"<!--", position)
-            closed = head.find(_COMMENT_END, opened + 4)
+    while True:
+        blanks = _BLANK_RUN.match(head, position)
+        position = blanks.end() if blanks else position
+        if head.startswith(b"<!--", position):
+            closed = head.find(_COMMENT_END, position + 4)
             if closed < 0:
                 return None
             line += len(_LINE_END.findall(head, position, closed))
             position = closed + len(_COMMENT_END)
-            end = _LINE_END.search(head, position)
-            rest = head[position : end.start() if end else len(head)].strip(b" \t")
-        if rest or end is None:
+            continue
+        end = _LINE_END.match(head, position)
+        if end is None:
             return None
         position, line = end.end(), line + 1
-    return None
+        fence = _FENCE_LINE.match(head, position)
+        if fence:
+            return None if longer and fence.end() == len(head) else line
 
 
 class _Composer(CParser, BaseResolver):

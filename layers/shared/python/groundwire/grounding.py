@@ -9,7 +9,7 @@ from groundwire.composition import CompositionBundle, CompositionLoader, Request
 from groundwire.deadline import Deadline
 from groundwire.debugging import GROUNDING, DebugLog
 from groundwire.documents import Context, PreparedDocument
-from groundwire.errors import FetchError, InvalidRequest, PointerRefused, Unavailable
+from groundwire.errors import DocumentNotFound, FetchError, InvalidRequest, PointerRefused, Unavailable
 from groundwire.fetching import CanonicalDocumentFetcher, PrepareDocumentOptions, locate
 from groundwire.limits import MAX_DOCUMENTS_DEFAULT, MAX_TIMEOUT_MS, SOURCES_PER_REQUEST
 from groundwire.pointers import CanonicalDocumentPointer, Location
@@ -171,6 +171,8 @@ class CanonicalGroundingService:
             )
             fetched = prefetch.fetch_roots([location for location, _ in roots])
             documents, failed = self._fetched(roots, fetched)
+            # A key that is nowhere may be stored in another Unicode form, which nobody has attempted (I-5).
+            visited -= {uri for uri, error in failed.items() if isinstance(error, DocumentNotFound)}
             clock.end("fetch")
             bundles = None
             if policy:

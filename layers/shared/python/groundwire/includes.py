@@ -251,6 +251,7 @@ def near_keys(key: str) -> Iterator[tuple[str, str]]:
     for sign, what in (("#", "the #fragment"), ("?", "the ?query")):
         if sign in key:
             yield fold(key.split(sign, 1)[0]), what
+            yield fold(key.rsplit(sign, 1)[0]), what
     yield fold(key + ".md"), "the extension .md"
     if key.lower().endswith(".md"):
         yield fold(key[:-3]), "the extension .md"
