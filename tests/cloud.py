@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from botocore.loaders import create_loader
 from moto.server import ThreadedMotoServer
 
 from grounding.wiring import wired as grounding_wired
@@ -36,7 +37,10 @@ def moto_endpoint() -> Iterator[str]:
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
+    with pytest.MonkeyPatch.context() as patch:
+        # Every wiring makes sessions of its own, and each would parse botocore's service models again.
+        patch.setattr("botocore.loaders.create_loader", cache(create_loader))
+        yield f"http://{host}:{port}"
     server.stop()
 
 

@@ -160,7 +160,8 @@ def routes(
         with audited("graph", caller) as record:
             node = known(uri, caller, record)
             deadline = Deadline.after(time_left())
-            return _json(graph_json(neighbourhood(node, wired().index, direction, depth, deadline)))
+            around = neighbourhood(node, wired().index, direction, depth, deadline)
+            return _text(fit(graph_json(around), [], wired().signer, encode))
 
     @router.get("/v1/dependents", summary="Who includes a document, and why", responses=NOT_FOUND)
     def dependents(

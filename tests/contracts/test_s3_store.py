@@ -59,7 +59,13 @@ KEYS = st.text(
 ).filter(lambda key: len(key.encode()) <= KEY_BYTES)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(key=KEYS)
 def test_any_key_is_asked_for_as_itself(misbehaving: Misbehaving, key: str) -> None:
     misbehaving.seen.clear()

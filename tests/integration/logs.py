@@ -1,10 +1,11 @@
 """Everything the functions write: log and debug records, metrics and whatever else is printed."""
 
+import builtins
 import io
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -32,8 +33,8 @@ def writing() -> Iterator[Written]:
     """Collects all of it, formatted as the platform would receive it."""
     written = Written()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdout", written.stream)
-        patch.setattr(sys, "stderr", written.stream)
+        # Not sys.stdout: pytest puts its own there when the test begins.
+        patch.setattr(builtins, "print", partial(print, file=written.stream))
         for logger in (grounding_logger, indexer_logger):
             patch.setattr(logger.registered_handler, "stream", written.stream)
         debug = logging.getLogger("groundwire.debug")

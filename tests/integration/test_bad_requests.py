@@ -586,6 +586,8 @@ def test_numbers_beyond_measure_are_clamped(kb: Cloud) -> None:
 
 # -- anything at all ----------------------------------------------------------------------------
 
+SAME = settings(derandomize=True, database=None)
+"""The same examples on every machine."""
 TEXTS = st.one_of(
     st.text(max_size=20),
     st.text(st.characters(min_codepoint=0xD7F0, max_codepoint=0xE010, categories=["Cs", "Co"]), max_size=3),
@@ -661,7 +663,7 @@ def test_the_requests_that_are_bent_below_are_right(kb: Cloud) -> None:
         assert answer.status == 200, answer.body
 
 
-@settings(max_examples=300)
+@settings(SAME, max_examples=300)
 @given(data=st.data())
 def test_a_request_with_anything_in_one_place_is_answered(kb: Cloud, data: st.DataObject) -> None:
     path, body = data.draw(st.sampled_from(right_requests(kb.bucket)))
@@ -671,7 +673,7 @@ def test_a_request_with_anything_in_one_place_is_answered(kb: Cloud, data: st.Da
     answer.body.encode("utf-8")
 
 
-@settings(max_examples=100)
+@settings(SAME, max_examples=100)
 @given(body=st.one_of(VALUES.map(json.dumps), st.text(), st.binary().map(lambda raw: raw.decode("latin-1"))))
 def test_anything_as_a_body_is_answered(kb: Cloud, body: str) -> None:
     for path in ("/v1/ground", "/v1/compose"):
@@ -679,7 +681,7 @@ def test_anything_as_a_body_is_answered(kb: Cloud, body: str) -> None:
         assert answer.status == 200 or is_problem(answer)
 
 
-@settings(max_examples=150)
+@settings(SAME, max_examples=150)
 @given(
     path=st.sampled_from(["/v1/documents", "/v1/graph"]),
     query=st.dictionaries(st.sampled_from(["uri", "depth", "direction", "x"]), TEXTS),
@@ -691,13 +693,13 @@ def test_anything_as_a_query_is_answered(kb: Cloud, path: str, query: dict[str, 
     assert is_problem(get(path, **query))
 
 
-@settings(max_examples=100)
+@settings(SAME, max_examples=100)
 @given(path=st.text().map(lambda text: "/" + text), method=st.sampled_from(["GET", "POST", "OPTIONS", "X"]))
 def test_anything_as_a_path_is_answered(kb: Cloud, path: str, method: str) -> None:
     assert is_problem(send(http_request(method, path, "{}")))
 
 
-@settings(max_examples=100)
+@settings(SAME, max_examples=100)
 @given(headers=st.dictionaries(st.sampled_from(["content-type", "accept", "x-groundwire-debug"]), st.text()))
 def test_anything_in_a_header_is_answered(kb: Cloud, headers: dict[str, str]) -> None:
     body = json.dumps({"uri": kb.uri("a.md")})

@@ -1,4 +1,4 @@
-"""What the API says of itself: an OpenAPI 3.1 description that is true, a page that runs nothing but its own."""
+"""What the API says of itself: a true OpenAPI 3.1 description, a page that runs nothing but its own."""
 
 import base64
 import hashlib

@@ -3,10 +3,12 @@
 import base64
 import json
 from collections.abc import Callable
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
 
+from groundwire.prefetch import Prefetch
 from tests.cloud import Cloud
 from tests.integration.driving import deliver, get, post, upload
 
@@ -152,11 +154,9 @@ def test_what_is_no_text_comes_as_bytes(kb: Cloud) -> None:
 def test_overrides_are_heard_in_both_spellings(kb: Cloud) -> None:
     camel = {"compositionPolicy": {"maxDepth": 1}, "maxDocuments": 1, "allowedSourceTypes": ["s3"]}
     snake = {"composition_policy": {"max_depth": 1}, "max_documents": 1, "allowed_source_types": ["s3"]}
-    answers = [
-        ground({"sources": [kb.uri("terms.md"), kb.uri("duty.md")], "overrides": each})
-        for each in (camel, snake)
-    ]
-    for result in answers:
+    sources = [kb.uri("terms.md"), kb.uri("duty.md")]
+    results = [ground({"sources": sources, "overrides": each}) for each in (camel, snake)]
+    for result in results:
         assert keys(kb, result["allDocumentsForAttachment"]) == ["terms.md", "deep/er.md"]
         assert [each["code"] for each in result["sources"]] == [None, "over_max_documents"]
         assert result["compositionBundles"][0]["policy"]["maxDepth"] == 1
@@ -227,6 +227,18 @@ def test_other_scripts_are_not_escaped(kb: Cloud) -> None:
 # -- no index changes an answer -----------------------------------------------------------------
 
 
+@pytest.fixture
+def index_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index is read before any document: what it says is reported only where it was read in time."""
+    fetch_roots = Prefetch.fetch_roots
+
+    def late(self: Prefetch, *arguments: Any) -> Any:
+        wait([self._plan] if self._plan else [])
+        return fetch_roots(self, *arguments)
+
+    monkeypatch.setattr(Prefetch, "fetch_roots", late)
+
+
 def answers(cloud: Cloud) -> list[Any]:
     """What is answered, without what may differ: how long it took, and what is said of the index."""
     ground_body = {"sources": [cloud.uri("sops/no-heat.md"), cloud.uri("terms.md")]}
@@ -250,6 +262,7 @@ def put_all(cloud: Cloud) -> None:
         cloud.put(key, content)
 
 
+@pytest.mark.usefixtures("index_first")
 def test_a_fresh_an_empty_a_stale_and_no_index_give_one_answer(cloud: Cloud) -> None:
     put_all(cloud)
     empty = answers(cloud)
@@ -263,7 +276,7 @@ def test_a_fresh_an_empty_a_stale_and_no_index_give_one_answer(cloud: Cloud) -> 
     upload(cloud, {"sops/no-heat.md": "---\nincludes: [deep/est.md]\n---\n", "deep/er.md": "Nothing.\n"})
     put_all(cloud)
     assert answers(cloud) == empty
-    assert repaired(cloud) == ["sops/no-heat.md"]
+    assert repaired(cloud) == ["deep/er.md", "sops/no-heat.md"]
 
     cloud.environment(AWS_ENDPOINT_URL_DYNAMODB="http://127.0.0.1:1")
     assert answers(cloud) == empty
@@ -277,6 +290,7 @@ def test_a_fresh_an_empty_a_stale_and_no_index_give_one_answer(cloud: Cloud) -> 
     assert answers(cloud) == empty
 
 
+@pytest.mark.usefixtures("index_first")
 def test_a_repair_that_is_asked_for_mends_the_index(cloud: Cloud) -> None:
     put_all(cloud)
     uri = cloud.uri("deep/est.md")
@@ -292,6 +306,7 @@ def test_an_answer_is_given_even_where_no_repair_can_be_asked_for(cloud: Cloud) 
     assert ground({"sources": [cloud.uri("terms.md")]})["complete"] is True
 
 
+@pytest.mark.usefixtures("index_first")
 def test_a_node_of_an_old_version_is_reported(cloud: Cloud) -> None:
     upload(cloud, {"a.md": "one"})
     cloud.put("a.md", "two")
@@ -300,6 +315,7 @@ def test_a_node_of_an_old_version_is_reported(cloud: Cloud) -> None:
     assert result["allDocumentsForAttachment"][0]["text"] == "two"
 
 
+@pytest.mark.usefixtures("index_first")
 def test_frontmatter_that_repeats_itself_is_not_stale_for_ever(cloud: Cloud) -> None:
     """A node holds the beginning of what was written; an answer is compared with that."""
     upload(cloud, {"a.md": "---\nincludes:\n- &a '" + "x" * 3_000 + "'\n" + "- *a\n" * 50 + "---\n"})

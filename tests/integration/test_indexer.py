@@ -1,6 +1,5 @@
 """The indexer's handler: what each message does to the index, the queues and its batch (X-1 to X-8)."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -107,19 +106,6 @@ def test_the_same_event_twice_is_the_same_index(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
-    ["a b+c%20d.md", "100%.md", "a+b.md", "%2e%2e/x.md", "é/日本.md", "a//b.md", "/lead.md", "a&b=c;#?.md"],
-)
-def test_the_key_of_an_event_is_raw(cloud: Cloud, key: str) -> None:
-    cloud.put(key, "---\ntitle: Odd\n---\n")
-    index(cloud, key)
-    node = stored(cloud, key)
-    assert node is not None
-    assert node.title == "Odd"
-    assert get("/v1/documents", uri=cloud.uri(key)).json["title"] == "Odd"
-
-
-@pytest.mark.parametrize(
     ("key", "content", "mime_type"),
     [
         ("folder/", "", "application/octet-stream"),
@@ -214,75 +200,15 @@ def test_no_records_no_failures(cloud: Cloud, event: dict[str, Any]) -> None:
     assert handler(event, lambda_context()) == {"batchItemFailures": []}
 
 
-# -- poison and other places --------------------------------------------------------------------
-
-REPAIR = "Groundwire Repair"
-POISON = {
-    "not JSON": "{",
-    "empty object": {},
-    "empty text": "",
-    "a list": [],
-    "a number": 7,
-    "nesting": "[" * 100_000,
-    "nesting in an object": '{"source":' * 50_000,
-    "a number of many digits": "9" * 10_000,
-    "NaN": "NaN",
-    "another service's event": {"source": "aws.ec2", "detail-type": "x", "detail": {}},
-    "an S3 event without a key": {"source": "aws.s3", "detail-type": "Object Created", "detail": {}},
-    "a direct notification": captured("s3_notification"),
-    "the test event of a direct notification": captured("s3_test_event"),
-    "a repair of nothing": {"detail-type": REPAIR},
-    "a repair of a number": {"detail-type": REPAIR, "documents": 7},
-    "a repair without a key": {"detail-type": REPAIR, "documents": [{"root": "kb"}]},
-    "a detail-type that is a list": {"detail-type": [REPAIR]},
-}
-
-
-@pytest.mark.parametrize("message", POISON.values(), ids=POISON.keys())
-def test_poison_is_kept_with_a_reason_and_acknowledged(cloud: Cloud, message: Any) -> None:
-    body = message if isinstance(message, str) else json.dumps(message)
-    cloud.put("good.md", "text")
-    assert deliver(body, object_event(cloud.bucket, "good.md")) == []
-    assert stored(cloud, "good.md") is not None
-    if body:  # SQS itself holds no empty message
-        (kept,) = cloud.messages(cloud.dead_letters)
-        assert kept["Body"] == body
-        assert kept["MessageAttributes"]["reason"]["StringValue"]
-
-
 def test_poison_comes_again_when_it_cannot_be_kept(cloud: Cloud) -> None:
     cloud.environment(GROUNDWIRE_DEAD_LETTER_QUEUE_URL=cloud.dead_letters + "-gone")
     assert deliver("{") == ["m0"]
 
 
-def test_the_reason_says_nothing_of_the_content(cloud: Cloud) -> None:
-    event = object_event(cloud.bucket, "a.md")
-    event["detail"]["object"] = {"secret-4711": "secret-4711", "key": ["secret-4711"]}
-    assert deliver(event) == []
-    (kept,) = cloud.messages(cloud.dead_letters)
-    assert "secret-4711" not in kept["MessageAttributes"]["reason"]["StringValue"]
-
-
-ELSEWHERE = {
-    "a foreign bucket": ("somebody-elses", "docs/a.md"),
-    "outside the prefix": (None, "other/a.md"),
-    "a sibling of the prefix": (None, "docs-old/a.md"),
-    "the prefix itself": (None, "docs"),
-    "an empty key": (None, ""),
-    "a key no store can hold": (None, "docs/" + "x" * 2_000),
-    "a key that is no text": (None, "docs/\ud800.md"),
-}
-
-
-@pytest.mark.parametrize(("bucket", "key"), ELSEWHERE.values(), ids=ELSEWHERE.keys())
-def test_what_no_root_holds_is_acknowledged(cloud: Cloud, bucket: str | None, key: str) -> None:
-    cloud.wire(cloud.root(prefix="docs"))
-    assert deliver(object_event(bucket or cloud.bucket, key)) == []
-    assert cloud.dynamodb.scan(TableName=cloud.table)["Items"] == []
-    assert cloud.messages(cloud.dead_letters) == []
-
-
 # -- repairs ------------------------------------------------------------------------------------
+
+
+REPAIR = "Groundwire Repair"
 
 
 def repair(*documents: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ CONTENT = "planted-content-4711"
 TITLE = "planted-title-4711"
 TOKEN = "planted-token-4711"
 SECRET = "planted-secret-4711"
+KEY_ID = "AKIAPLANTED4711"
 DEBUGGER = "arn:aws:iam::111122223333:role/app"
 
 
@@ -33,20 +34,34 @@ def debug_records(written: Written) -> list[dict[str, Any]]:
     return [each for each in records(written) if "namespace" in each]
 
 
-def test_nothing_planted_is_logged(cloud: Cloud, written: Written) -> None:
-    """Every way through both functions, with debug records on, a body moved to a URL and errors on the way."""
+def test_nothing_planted_is_logged(cloud: Cloud, written: Written, capfd: pytest.CaptureFixture[str]) -> None:
+    """Through both functions: debug records on, a body moved to a URL, errors on the way."""
     cloud.environment(
-        AWS_ACCESS_KEY_ID="AKIAPLANTED4711", AWS_SECRET_ACCESS_KEY=SECRET, AWS_SESSION_TOKEN=TOKEN
+        AWS_ACCESS_KEY_ID=KEY_ID,
+        AWS_SECRET_ACCESS_KEY=SECRET,
+        AWS_SESSION_TOKEN=TOKEN,
+        GROUNDWIRE_DEBUG_CALLERS=json.dumps([DEBUGGER]),
     )
-    cloud.environment(GROUNDWIRE_DEBUG_CALLERS=json.dumps([DEBUGGER]))
-    document = (
-        f"---\ntitle: {TITLE}\nincludes: [big.md, '{CONTENT}\x07', gone.md]\n{CONTENT}: 1\n---\n{CONTENT}\n"
-    )
+    document = f"""---
+title: {TITLE}
+includes: [big.md, "{CONTENT}\\a", gone.md]
+{CONTENT}: 1
+---
+{CONTENT}
+"""
     upload(cloud, {"a.md": document, "big.md": CONTENT * 400_000, "bad.md": f"---\n'{CONTENT}\n---\n"})
     deliver(f"{{{CONTENT}", {"detail-type": CONTENT}, object_event("elsewhere", "a.md"))
     headers = {"x-groundwire-debug": "*", "authorization": f"Bearer {TOKEN}", "cookie": TOKEN}
     bodies: list[tuple[str, Any]] = [
-        ("/v1/ground", {"sources": [{"uri": cloud.uri("a.md"), "text": CONTENT, "title": CONTENT}]}),
+        (
+            "/v1/ground",
+            {
+                "sources": [
+                    {"uri": cloud.uri("a.md"), "text": CONTENT, "title": CONTENT},
+                    cloud.uri("big.md"),
+                ]
+            },
+        ),
         ("/v1/ground", {"sources": [{"customMetadata": [{"key": CONTENT, "stringValue": CONTENT}]}]}),
         ("/v1/ground", {"sources": [{"uri": f"https://example.com/?X-Amz-Signature={TOKEN}"}]}),
         ("/v1/compose", {"uri": cloud.uri("a.md")}),
@@ -63,8 +78,10 @@ def test_nothing_planted_is_logged(cloud: Cloud, written: Written) -> None:
     answers.append(send(http_request("POST", "/v1/ground", f"{{{CONTENT}", headers=headers)))
     assert "X-Amz-Signature" in answers[0].body, "a body was moved, so a URL was signed"
     assert debug_records(written), "debug records were on"
-    for planted in (CONTENT, TITLE, TOKEN, SECRET, "X-Amz-", "AKIAPLANTED4711"):
+    printed = capfd.readouterr()
+    for planted in (CONTENT, TITLE, TOKEN, SECRET, "X-Amz-", KEY_ID):
         assert planted not in written.text, planted
+        assert planted not in printed.out + printed.err, planted
 
 
 def test_a_failing_store_is_logged_without_its_words(cloud: Cloud, written: Written) -> None:
@@ -86,7 +103,7 @@ def test_one_audit_record_a_request(cloud: Cloud, written: Written) -> None:
     upload(cloud, {"a.md": "text"})
     written.clear()
     post("/v1/ground", {"sources": [cloud.uri("a.md")], "ctx": {"userId": 123, "auditingId": "audit-1"}})
-    (audit,) = [each for each in records(written) if each["message"] == "audit"]
+    (audit,) = [each for each in records(written) if each.get("message") == "audit"]
     assert (audit["principal"], audit["user_id"], audit["auditing_id"]) == (DEBUGGER, 123, "audit-1")
     ((uri, version),) = audit["documents"]
     assert uri == cloud.uri("a.md")
@@ -97,7 +114,7 @@ def test_one_audit_record_a_request(cloud: Cloud, written: Written) -> None:
         get("/v1/graph", uri=cloud.uri("gone.md")),
     ):
         assert answer.status in (200, 404)
-    audits = [each for each in records(written) if each["message"] == "audit"]
+    audits = [each for each in records(written) if each.get("message") == "audit"]
     assert [each["outcome"] for each in audits] == ["answered", "not_found", "answered", "not_found"]
 
 

@@ -70,11 +70,18 @@ READERS: dict[str, tuple[str, dict[str, Any], bool]] = {
 
 @pytest.fixture(scope="module")
 def kb(shared_cloud: Cloud) -> Cloud:
-    upload(shared_cloud, {"a.md": "text"})
+    """A root of its own for each reader, all in one bucket."""
+    entries = sorted({reader for reader, _, _ in READERS.values()})
+    roots = [
+        shared_cloud.root(name=f"r{n}", prefix=f"r{n}", readers=(reader,) if reader else ())
+        for n, reader in enumerate(entries)
+    ]
+    shared_cloud.wire(*roots)
+    upload(shared_cloud, {f"r{n}/a.md": reader for n, reader in enumerate(entries)})
     return shared_cloud
 
 
 @pytest.mark.parametrize(("reader", "caller", "allowed"), READERS.values(), ids=READERS.keys())
 def test_whom_a_reader_entry_means(kb: Cloud, reader: str, caller: dict[str, Any], allowed: bool) -> None:
-    kb.wire(kb.root(readers=(reader,) if reader else ()))
-    assert may_read(kb, caller) is allowed
+    number = sorted({each for each, _, _ in READERS.values()}).index(reader)
+    assert may_read(kb, caller, f"r{number}/a.md") is allowed

@@ -144,15 +144,17 @@ def test_the_real_envelope_holds_whatever_the_text(kind: str, growth: int) -> No
     assert json.loads(written)["complete"]
 
 
-def test_an_answer_that_is_all_signposts_is_written_anew() -> None:
-    """When every body is moved, none is in the text any more, even if the rest is still too large."""
+def test_an_answer_that_is_all_signposts_is_abridged() -> None:
+    """When every body is moved and the rest is still too large, the beginning of what it reports is left."""
     shape, bodies = answer(text("a.md", "secret" * 2_000), text("b.md", "secret"))
     shape["edges"] = ["x" * SMALL]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
         written = fit(shape, bodies, Signer(), encode)
     assert "secret" not in written
-    assert json.loads(written) == shape
+    assert sent(written) <= SMALL
+    assert json.loads(written)["edges"] == ["x" * 2_048]
+    assert (shape["complete"], shape["abridged"]) == (False, True)
 
 
 @given(body=st.text(max_size=200))

@@ -1,6 +1,7 @@
 """Rules G-3 to G-5: every source ends in resolved or unresolved, every document is attached once."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from groundwire.pointers import GcsDocumentPointer, Location, S3DocumentPointer
 from groundwire.policy import CompositionPolicy
 from groundwire.resolution import sources
 from groundwire.roots import ANYONE, Caller, StorageRoot, StorageRoots
-from tests.fakes import MemoryIndex, MemoryStore, version_of
+from tests.fakes import MemoryIndex, MemoryStore
 from tests.unit.graphs import CONTEXT, NFC, NFD, index_first, page
 
 KB = StorageRoot("kb", "s3", "kb", readers=(ANYONE,))
@@ -272,10 +273,10 @@ def test_an_index_out_of_reach_is_told_and_nothing_is_stale() -> None:
 
 def test_equal_content_has_an_equal_id() -> None:
     """B-10: over URI, version and content, in order; unambiguous where names hold separators."""
-    one = grounded({"a.md": b"x", "b.md": b"y"}, "s3://kb/a.md", "s3://kb/b.md")
-    same = grounded({"a.md": b"x", "b.md": b"y"}, "s3://kb/a.md", "s3://kb/b.md")
-    other = grounded({"a.md": b"x", "b.md": b"y"}, "s3://kb/b.md", "s3://kb/a.md")
-    changed = grounded({"a.md": b"x", "b.md": b"z"}, "s3://kb/a.md", "s3://kb/b.md")
-    assert one.bundle_id == same.bundle_id
-    assert len({one.bundle_id, other.bundle_id, changed.bundle_id}) == 3
-    assert one.prepared_documents[0].version == version_of(b"x")
+    files = {"a.md": b"x", "b.md": b"x"}
+    a, b = (grounded(files, f"s3://kb/{key}").prepared_documents[0] for key in files)
+    changed = grounded({"a.md": b"y"}, "s3://kb/a.md").prepared_documents[0]
+    same_version = replace(changed, version=a.version)
+    others = [(a,), (b,), (a, b), (b, a), (same_version,), (replace(a, version="2"),)]
+    assert len({bundle_id(each) for each in others}) == len(others)
+    assert grounded(files, "s3://kb/a.md", "s3://kb/b.md").bundle_id == bundle_id((a, b))

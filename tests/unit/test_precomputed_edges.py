@@ -250,6 +250,20 @@ def test_a_fetch_that_begins_ahead_just_as_it_is_demanded_is_not_made_twice() ->
     assert store.fetched["b.md"] == 1
 
 
+@pytest.mark.parametrize("workers", [0, 4])
+def test_what_counts_as_attached_elsewhere_is_not_fetched_again(workers: int) -> None:
+    """The root that came with the call, and what the caller has visited; neither ahead nor on demand."""
+    files = {"a.md": page("a.md", "b.md", "c.md"), "b.md": page("a.md"), "c.md": b""}
+    (root,) = [each.root for each in bundles(MemoryStore(files), {})]
+    store, visited = MemoryStore(files), {at("c.md").uri}
+    with index_first():
+        use = loader(store, indexed(MemoryStore(files)), workers)
+        bundle = use.load_bundle(root, root.pointer, CONTEXT, None, visited)
+    assert [skip.code for skip in bundle.skipped] == ["self_include", "already_attached", "ancestor"]
+    assert store.fetched == {"b.md": 1}
+    assert visited == {at(key).uri for key in files}
+
+
 def test_what_is_held_ahead_is_bounded_by_the_byte_budget() -> None:
     """No more is fetched ahead once the includes' budget is held; the search then fetches what it wants."""
     files = {"a.md": page(*(f"x{n}.md" for n in range(8))), **{f"x{n}.md": b"x" * 60 for n in range(8)}}
