@@ -33,11 +33,13 @@ class Index(EdgeWriter, Protocol):
 def node(key: str, *includes: str, root: StorageRoot = ROOT) -> Node:
     """A document that includes others by their keys, as one writer would write it now."""
     declared = tuple(Include(n, f"./{each}", n + 3, 5, each) for n, each in enumerate(includes))
-    return Node(Location(root, key), "etag", includes=declared, generation=f"g{next(_generations):04}")
+    token = f"g{next(_generations):04}"
+    return Node(Location(root, key), "etag", includes=declared, generation=token, edge_generation=token)
 
 
 def tombstone(key: str) -> Node:
-    return Node(Location(ROOT, key), None, generation=f"g{next(_generations):04}")
+    token = f"g{next(_generations):04}"
+    return Node(Location(ROOT, key), None, generation=token, edge_generation=token)
 
 
 def at(key: str) -> Location:

@@ -4,10 +4,10 @@ Findings are errors unless the contract calls them warning or information (spec 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from groundwire.limits import HEAD_BYTES, INCLUDES_PER_DOCUMENT, KEY_BYTES
+from groundwire.limits import HEAD_BYTES, INCLUDES_PER_DOCUMENT, KEY_BYTES, MESSAGE_CHARS_STORED
 
 Severity = Literal["error", "warning", "information"]
 Verdict = Literal["valid", "warnings", "invalid"]
@@ -116,3 +116,17 @@ def verdict(findings: Iterable[Finding]) -> Verdict:
     if _E in severities:
         return "invalid"
     return "warnings" if _W in severities else "valid"
+
+
+def kept(findings: Iterable[Finding], most: int) -> tuple[Finding, ...]:
+    """Findings as a node holds them: the first of each code whatever comes, then the others up to `most`.
+
+    So the verdict and the codes of what is kept are those of all.
+    """
+    cut = [replace(each, message=each.message[:MESSAGE_CHARS_STORED]) for each in findings]
+    firsts: dict[str, int] = {}
+    for number, each in enumerate(cut):
+        firsts.setdefault(each.code, number)
+    others = [number for number in range(len(cut)) if number not in firsts.values()]
+    chosen = sorted([*firsts.values(), *others[: max(0, most - len(firsts))]])
+    return tuple(cut[number] for number in chosen)

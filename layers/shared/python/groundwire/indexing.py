@@ -12,7 +12,7 @@ from typing import Literal
 
 from groundwire.deadline import Deadline
 from groundwire.errors import DocumentForbidden, DocumentNotFound, Unavailable
-from groundwire.findings import finding, verdict
+from groundwire.findings import finding, kept, verdict
 from groundwire.includes import Declaration, declare
 from groundwire.limits import (
     FINDINGS_STORED,
@@ -20,7 +20,6 @@ from groundwire.limits import (
     HEALED_AT_ONCE,
     INCLUDE_CHARS_STORED,
     INDEX_READ_S,
-    MESSAGE_CHARS_STORED,
 )
 from groundwire.media_types import media_type
 from groundwire.nodes import Node, abridged
@@ -193,10 +192,7 @@ class Indexer:
             title=declaration.title[:INCLUDE_CHARS_STORED] if declaration.title else declaration.title,
             canonical_path=declaration.canonical_path,
             includes=abridged(declaration.includes),
-            findings=tuple(
-                replace(each, message=each.message[:MESSAGE_CHARS_STORED])
-                for each in declaration.findings[:FINDINGS_STORED]
-            ),
+            findings=kept(declaration.findings, FINDINGS_STORED),
             finding_count=len(declaration.findings),
             verdict=verdict(declaration.findings),
             fingerprint=fingerprint,

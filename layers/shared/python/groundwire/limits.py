@@ -13,7 +13,7 @@ PERCENT_DECODINGS = 5
 """I-4: how often an entry is decoded while looking for a disguised path."""
 
 FINDINGS_STORED = 50
-"""Findings kept in a node; more are counted. A DynamoDB item holds 400 KB."""
+"""Findings kept in a node, and the first of each code beyond it; more are counted. An item holds 400 KB."""
 
 INCLUDE_CHARS_STORED, MESSAGE_CHARS_STORED = 256, 1_000
 """Characters of a title or an include as written, and of a finding's message, that a node holds: an alias

@@ -7,8 +7,9 @@ so a node says at any time what a fresh look at the whole bucket would say.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from groundwire.findings import Finding, finding, verdict
-from groundwire.includes import Include, find
+from groundwire.findings import Finding, finding, kept, verdict
+from groundwire.includes import Include, find, quoted
+from groundwire.limits import FINDINGS_STORED, INCLUDE_CHARS_STORED
 from groundwire.nodes import Node
 from groundwire.pointers import Location
 
@@ -36,12 +37,17 @@ def judged(node: Node, around: Surroundings) -> Node:
         _judge(each, node, around, remarks) if _is_looked_up(each) else each for each in node.includes
     )
     if around.rivals and node.canonical_path is not None:
-        others = ", ".join(repr(rival.relative_path) for rival in around.rivals)
+        others = ", ".join(sorted(repr(rival.relative_path) for rival in around.rivals))
         remarks.append(
-            finding("canonical_path_conflict", f"{node.canonical_path!r} is also claimed by {others}.")
+            finding(
+                "canonical_path_conflict",
+                f"{node.canonical_path[:INCLUDE_CHARS_STORED]!r} is also claimed by {others}.",
+            )
         )
-    findings = (*own, *remarks)
-    previously = len(node.findings) - len(own)
+    # The node's own findings cannot be found again here, so these take what room is left.
+    findings = (*own, *kept(remarks, FINDINGS_STORED - len(own)))
+    previously = sum(each.code in LOOKED_UP for each in node.includes)
+    previously += any(each.code == "canonical_path_conflict" for each in node.findings)
     return replace(
         node,
         includes=includes,
@@ -61,11 +67,14 @@ def _judge(include: Include, node: Node, around: Surroundings, remarks: list[Fin
     target = node.location.at(key or include.key)
     moved = around.moved.get(target.uri)
     message = hint = None
+    raw = quoted(include.raw or "")
     if code == "target_missing":
-        message = f"{include.raw!a} names {include.key!r}, which is not in the index."
-        hint = f"The same content is at {moved.relative_path!r} now." if moved else None
+        message = f"{raw} names {include.key[:INCLUDE_CHARS_STORED]!r}, which is not in the index."
+        hint = (
+            f"The same content is at {moved.relative_path[:INCLUDE_CHARS_STORED]!r} now." if moved else None
+        )
     elif code:
-        message = f"{include.raw!a} names a document that is stored as {key!a}."
+        message = f"{raw} names a document that is stored as {(key or '')[:INCLUDE_CHARS_STORED]!a}."
     if code and message:
         remark = finding(code, message, line=include.line, column=include.column, hint=hint)
         remarks.append(replace(remark, moved_to=moved.uri) if moved else remark)
