@@ -15,11 +15,10 @@ from groundwire.deadline import Deadline
 from groundwire.documents import Context, FetchedDocument
 from groundwire.fetching import CanonicalDocumentFetcher
 from groundwire.grounding import CanonicalGroundingConfig, CanonicalGroundingService
-from groundwire.indexing import Indexer
 from groundwire.nodes import Node
 from groundwire.pointers import LocalDocumentPointer, Location
 from groundwire.roots import StorageRoot, StorageRoots
-from tests.fakes import MemoryIndex, MemoryStore
+from tests.fakes import MemoryIndex, MemoryStore, indexer_over
 
 STORE_S, INDEX_S, ROUNDS = 0.015, 0.005, 15
 ROOT = StorageRoot("kb", "local", "kb")
@@ -68,7 +67,7 @@ def main() -> int:
         files = graph(levels)
         store, index = SlowStore(files), SlowIndex()
         for key in files:
-            Indexer(MemoryStore(files), index).object_changed(Location(ROOT, key))
+            indexer_over(MemoryStore(files), index).object_changed(Location(ROOT, key))
         fetcher = CanonicalDocumentFetcher({"local": store}, StorageRoots([ROOT]))
         loaders = {
             "sequential": CompositionLoader(fetcher, workers=0),

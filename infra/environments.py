@@ -30,6 +30,8 @@ class StorageRoot:
     """`*` (every caller the API lets in), IAM role or user ARNs, `group:<id>`, `scope:<name>` (Z-1)."""
     inbox_prefix: str = "inbox/"
     """Below the prefix: uploads that wait to be placed (C-4)."""
+    inbox_destinations: tuple[str, ...] = ()
+    """Folders below the prefix that the inbox may place into; empty: anywhere outside the inbox."""
 
     @property
     def folder(self) -> str:
@@ -51,6 +53,8 @@ class Limits:
 
     indexer_concurrency: int
     """Batches indexed side by side, at least 2 (a limit of the SQS event source)."""
+    reindex_concurrency: int = 10
+    """Batches of listed documents looked at side by side."""
     requests_per_second: int
     request_burst: int
 
@@ -73,7 +77,9 @@ class Environment:
     debug_callers: tuple[str, ...] = ()
     """Who may ask for debug records of a request, named as in a root's `readers` (P-3)."""
     alarms_address: str | None = None
-    """An e-mail address that hears about alarms; it has to confirm the subscription once."""
+    """An e-mail address that hears about alarms and invalid documents; it has to confirm once."""
+    reconcile_schedule: str | None = "cron(0 2 * * ? *)"
+    """When every root is scanned and drift mended (X-9): a `rate(...)` or `cron(...)` in UTC; None: never."""
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.THREE_MONTHS
     removal_policy: RemovalPolicy = RemovalPolicy.RETAIN
@@ -127,6 +133,7 @@ _ENVIRONMENTS = (
         storage_roots=(StorageRoot(name="kb", readers=("*",)),),
         limits=Limits(indexer_concurrency=2, requests_per_second=1000, request_burst=1000),
         open_description=True,
+        reconcile_schedule=None,
         log_retention=RetentionDays.ONE_DAY,
         snap_start=False,
         # An emulator runs functions on the machine it is on, whatever their architecture says.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import aws_cdk
 from aws_cdk import CfnOutput, Stack
+from aws_cdk.aws_iam import Role
 from constructs import Construct
 
 from infra.constructs.documents import Documents
@@ -12,6 +13,8 @@ from infra.constructs.index import Index
 from infra.constructs.indexer import Indexer
 from infra.constructs.layers import Layers
 from infra.constructs.observability import Observability
+from infra.constructs.reindex import Reindex
+from infra.constructs.verdicts import Verdicts
 from infra.environments import Environment
 
 
@@ -32,6 +35,7 @@ class GroundwireStack(Stack):
             removal_policy=environment.removal_policy,
         )
         self.index = Index(self, "Index", removal_policy=environment.removal_policy)
+        self.verdicts = Verdicts(self, "Verdicts")
         layers = Layers(self, "Layers", architecture=environment.architecture, dependencies=dependencies)
         self.indexer = Indexer(
             self,
@@ -40,6 +44,17 @@ class GroundwireStack(Stack):
             layers=layers,
             documents=self.documents,
             index=self.index,
+            verdicts=self.verdicts,
+        )
+        self.reindex = Reindex(
+            self,
+            "Reindexing",
+            environment=environment,
+            layers=layers,
+            documents=self.documents,
+            index=self.index,
+            indexer=self.indexer,
+            verdicts=self.verdicts,
         )
         self.grounding = Grounding(
             self,
@@ -51,7 +66,7 @@ class GroundwireStack(Stack):
             indexer=self.indexer,
         )
         self._grant()
-        Observability(
+        observability = Observability(
             self,
             "Observability",
             dead_letters=self.indexer.dead_letters,
@@ -59,17 +74,29 @@ class GroundwireStack(Stack):
             api=self.grounding.api,
             alarms_address=environment.alarms_address,
         )
+        if observability.topic:
+            self.verdicts.tell_of_invalid_documents(observability.topic)
         self._outputs()
 
     def _grant(self) -> None:
-        self.documents.grant_read(self.indexer.role)
-        self.index.grant_read_write(self.indexer.role)
+        for role in (self.indexer.role, self.reindex.worker_role, self.reindex.reconciler_role):
+            self._grant_indexing(role)
+        self.index.grant_scan(self.reindex.reconciler_role)
         # A message that means nothing is kept for an operator instead of being tried five times (X-8).
         self.indexer.dead_letters.grant(self.indexer.role, "sqs:SendMessage")
         self.documents.grant_read(self.grounding.role)
         self.index.grant_read(self.grounding.role)
         # A stale index entry is repaired by its only writer, who is asked by a message (B-9).
         self.indexer.queue.grant(self.grounding.role, "sqs:SendMessage")
+
+    def _grant_indexing(self, role: Role) -> None:
+        """What it takes to make the index say what an object says, and to do what follows from that."""
+        self.documents.grant_read(role)
+        self.documents.grant_place(role)
+        self.index.grant_read_write(role)
+        # A hub's dependents are judged again message by message (X-6).
+        self.indexer.queue.grant(role, "sqs:SendMessage")
+        self.verdicts.grant_publish(role)
 
     def _outputs(self) -> None:
         outputs = {
@@ -78,8 +105,12 @@ class GroundwireStack(Stack):
             "TableName": self.index.table.table_name,
             "IndexerQueueUrl": self.indexer.queue.queue_url,
             "DeadLetterQueueUrl": self.indexer.dead_letters.queue_url,
+            "EventBusName": self.verdicts.bus.event_bus_name,
             "DocumentsBucket": self.documents.roots[0].bucket.bucket_name,
             "IndexerFunctionName": self.indexer.function.function_name,
+            "ReindexStateMachines": self.to_json_string(
+                {name: each.state_machine_arn for name, each in self.reindex.state_machines.items()}
+            ),
             "GroundingFunctionName": self.grounding.function.function_name,
         }
         for name, value in outputs.items():

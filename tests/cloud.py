@@ -19,6 +19,7 @@ from moto.server import ThreadedMotoServer
 from grounding.wiring import wired as grounding_wired
 from groundwire.settings import GroundingSettings, IndexerSettings, StorageRootSettings
 from indexer.wiring import wired as indexer_wired
+from reindex.wiring import wired as reindex_wired
 
 REGION: Literal["eu-north-1"] = "eu-north-1"
 ACCOUNT = "111122223333"
@@ -83,7 +84,9 @@ class Cloud:
             "aws_endpoint": self.endpoint,
         }
         environment = {
-            **IndexerSettings(**common, dead_letter_queue_url=self.dead_letters).environment(),
+            **IndexerSettings(
+                **common, dead_letter_queue_url=self.dead_letters, index_queue_url=self.queue
+            ).environment(),
             **GroundingSettings(**common, index_queue_url=self.queue, **settings).environment(),
             "AWS_DEFAULT_REGION": REGION,
             "AWS_REGION": REGION,
@@ -127,7 +130,7 @@ class Cloud:
 
 def forget_wiring() -> None:
     """What the functions were wired to; the next request wires them anew."""
-    for wired in (indexer_wired, grounding_wired):
+    for wired in (indexer_wired, grounding_wired, reindex_wired):
         wired.cache_clear()
 
 

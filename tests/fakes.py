@@ -4,14 +4,18 @@ import hashlib
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from groundwire.deadline import Deadline
 from groundwire.documents import FetchedDocument
 from groundwire.errors import DocumentNotFound, DocumentTooLarge, FetchError, Unavailable
+from groundwire.indexing import Indexer
 from groundwire.limits import HEAD_BYTES
 from groundwire.nodes import Node
+from groundwire.placement import Placement
 from groundwire.pointers import Location
-from groundwire.ports import ObjectHead
+from groundwire.ports import EdgeWriter, ObjectHead
+from groundwire.roots import StorageRoot
 
 
 def version_of(content: bytes) -> str:
@@ -109,6 +113,17 @@ class MemoryStore:
         stored = self.mime_types.get(location.key)
         return ObjectHead(content[:max_bytes], len(content), version_of(content), None, stored)
 
+    def copy(self, source: Location, destination: Location, version: str) -> str:
+        content = self._content(source)
+        if version_of(content) != version:
+            raise DocumentNotFound(source.uri, "replaced meanwhile")
+        self.files[destination.key] = content
+        return version
+
+    def remove(self, location: Location, version: str) -> None:
+        if location.key in self.files and version_of(self.files[location.key]) == version:
+            del self.files[location.key]
+
     def _content(self, location: Location) -> bytes:
         if location.key in self.failures:
             raise self.failures[location.key](location.uri, "made to fail")
@@ -159,6 +174,65 @@ class MemoryIndex:
         self.stored[node.location.uri] = node
         return True
 
+    def amend(self, node: Node, seen: Node) -> bool:
+        return self.replace(node, seen)
+
+    def dependents_page(
+        self, location: Location, cursor: str | None, limit: int
+    ) -> tuple[list[Location], str | None]:
+        self._reach()
+        naming = sorted(
+            (n.location for n in self.stored.values() if location in n.lookups()), key=lambda each: each.uri
+        )
+        rest = [each for each in naming if each.uri > (cursor or "")]
+        return rest[:limit], rest[limit - 1].uri if len(rest) > limit else None
+
+    def claimants(self, location: Location, canonical_path: str) -> list[Location]:
+        self._reach()
+        return [
+            node.location
+            for node in self.stored.values()
+            if node.exists and node.canonical_path == canonical_path and node.location.root == location.root
+        ]
+
+    def alike(self, location: Location, fingerprint: str) -> list[Node]:
+        self._reach()
+        return [
+            node
+            for node in self.stored.values()
+            if node.fingerprint == fingerprint and node.location.root == location.root
+        ]
+
+    def located(self, root: StorageRoot, cursor: str | None, limit: int) -> tuple[list[Node], str | None]:
+        self._reach()
+        inside = {uri: node for uri, node in self.stored.items() if node.location.root == root}
+        living = {uri: node for uri, node in inside.items() if node.exists}
+        rest = sorted(uri for uri in living if uri > (cursor or ""))
+        page = rest[:limit]
+        return [living[uri] for uri in page], page[-1] if len(rest) > limit else None
+
     def _reach(self) -> None:
         if not self.reachable:
             raise Unavailable("the index", "is down")
+
+
+class MemoryBus:
+    """An EventSink that remembers, and a HealingQueue that hands its work back."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[str, str]] = []
+        self.heals: list[tuple[Location, str | None]] = []
+
+    def publish(self, node: Node) -> None:
+        self.published.append((node.location.uri, node.verdict if node.exists else "removed"))
+
+    def heal(self, target: Location, cursor: str | None = None) -> None:
+        self.heals.append((target, cursor))
+
+
+def indexer_over(
+    store: MemoryStore, index: EdgeWriter, bus: MemoryBus | None = None, **options: Any
+) -> Indexer:
+    """The indexing use case over these, with a bus that nobody listens to unless one is given."""
+    bus = bus or MemoryBus()
+    return Indexer(store, index, bus, bus, Placement(store, store), **options)

@@ -59,7 +59,14 @@ def _parser() -> argparse.ArgumentParser:
         help="a type to look for includes in; repeatable",
     )
     explain.set_defaults(run=_explain)
-    for command in (lint, explain):
+    dependents = commands.add_parser(
+        "dependents", help="show which documents include one, and by which chain"
+    )
+    dependents.add_argument("path", metavar="DOC", help="a document, which need not exist any more")
+    dependents.add_argument("--direct", action="store_true", help="only documents that include it themselves")
+    dependents.set_defaults(run=_dependents)
+    _add_deployed(commands)
+    for command in (lint, explain, dependents):
         command.add_argument(
             "--root",
             type=Path,
@@ -68,6 +75,22 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _add_deployed(commands: Any) -> None:
+    """Commands that ask a deployed stack."""
+    reindex = commands.add_parser("reindex", help="index every document of a deployed stack again")
+    reindex.add_argument("--root", metavar="NAME", help="one storage root; default: all of them")
+    reindex.add_argument("--prefix", default="", metavar="P", help="only what is below this path of the root")
+    reindex.add_argument("--resume", metavar="EXECUTION", help="go on with a run that failed")
+    reindex.set_defaults(run=_reindex)
+    redrive = commands.add_parser("redrive", help="give the indexer its dead letters again")
+    redrive.set_defaults(run=_redrive)
+    for command in (reindex, redrive):
+        which = command.add_mutually_exclusive_group(required=True)
+        which.add_argument("--stack", metavar="NAME", help="the stack's name")
+        which.add_argument("--environment", metavar="NAME", help="the environment it was deployed for")
+        command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _paths(options: argparse.Namespace) -> list[Path]:
@@ -116,6 +139,62 @@ def _explain(options: argparse.Namespace) -> int:
         print_bundles(shapes)
     incomplete = any(not bundle.complete for bundle in bundles)
     return FOUND if options.strict and incomplete else FINE
+
+
+def _dependents(options: argparse.Namespace) -> int:
+    from groundwire_cli.includers import as_json, dependents
+
+    try:
+        location, found = dependents(Path(options.path), options.root, transitive=not options.direct)
+    except ValueError as error:
+        raise UsageError(f"{options.path}: lies outside the storage root") from error
+    if options.json:
+        _print_json(as_json(location, found))
+    else:
+        from groundwire_cli.report import print_dependents
+
+        print_dependents(location, found)
+    return FINE
+
+
+def _stack_name(options: argparse.Namespace) -> str:
+    return str(options.stack or f"groundwire-{options.environment}")
+
+
+def _reindex(options: argparse.Namespace) -> int:
+    from groundwire_cli.progress import print_runs, watch
+    from groundwire_cli.reindexing import DeployedStack, StackRefused
+
+    try:
+        stack = DeployedStack(_stack_name(options))
+        started = (
+            [stack.resume(options.resume)] if options.resume else stack.start(options.root, options.prefix)
+        )
+        runs = watch(stack, started, bars=not options.json)
+    except StackRefused as error:
+        raise UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        print("groundwire: no longer watching; what was started goes on", file=sys.stderr)
+        return FOUND
+    if options.json:
+        _print_json({"runs": [run.as_json() for run in runs]})
+    else:
+        print_runs(runs)
+    return FINE if all(run.is_fine for run in runs) else FOUND
+
+
+def _redrive(options: argparse.Namespace) -> int:
+    from groundwire_cli.reindexing import DeployedStack, StackRefused
+
+    try:
+        task = DeployedStack(_stack_name(options)).redrive()
+    except StackRefused as error:
+        raise UsageError(str(error)) from error
+    if options.json:
+        _print_json({"task": task})
+    else:
+        print("The dead letters are on their way back to the indexer's queue.")
+    return FINE
 
 
 def _policy(options: argparse.Namespace) -> dict[str, Any]:

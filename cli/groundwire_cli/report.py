@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
+from groundwire.dependents import Dependent
 from groundwire.findings import Finding
+from groundwire.pointers import Location
 from groundwire_cli.linting import Keys, LintedDocument, LintResult
 from groundwire_cli.tree import bundle_tree
 from groundwire_cli.wording import FINDING_STYLES, VERDICT_STYLES, plural, size, visible
@@ -95,3 +97,14 @@ def print_bundles(bundles: Sequence[Mapping[str, Any]]) -> None:
             f" {size(total)} of {size(policy['maxIncludeBytes'])} included,"
             f" depth at most {policy['maxDepth']}\n"
         )
+
+
+def print_dependents(location: Location, found: Sequence[Dependent]) -> None:
+    """Each document that would lose this one, with the chain that leads there."""
+    console = _console()
+    for each in found:
+        style, symbol = VERDICT_STYLES[each.node.verdict]
+        chain = " → ".join(visible(uri.removeprefix(location.root.uri(""))) for uri in each.why)
+        console.print(Text.assemble((f"{symbol} ", style), chain))
+    name = visible(location.relative_path)
+    console.print(f"{plural(len(found), 'document')} would lose {name}", markup=False)

@@ -1,15 +1,13 @@
 """What the HTTPS API gives: the seeds' shapes, with refusals uniform to the outside (Z-1)."""
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from groundwire.composition import CompositionBundle
-from groundwire.findings import Finding, finding, verdict
+from groundwire.dependents import Page
 from groundwire.graph import Neighbourhood
 from groundwire.grounding import CanonicalGroundingResult, SourceOutcome
-from groundwire.includes import Include, find
 from groundwire.nodes import Node
+from groundwire.pointers import Location
 from groundwire.shapes import bundle_json, document_json, findings_json, include_json, pointer_json
 
 Json = dict[str, Any]
@@ -77,45 +75,37 @@ def graph_json(around: Neighbourhood) -> Json:
     }
 
 
-def document_status_json(node: Node, stored: Mapping[str, Node]) -> Json:
-    """What the index knows of a document.
+def dependents_json(location: Location, page: Page) -> Json:
+    """A page of the documents that include another; `why` is the chain that leads there."""
+    return {
+        "uri": location.uri,
+        "dependents": [
+            {
+                "uri": each.node.location.uri,
+                "title": each.node.title,
+                "verdict": each.node.verdict,
+                "distance": each.distance,
+                "why": list(each.why),
+            }
+            for each in page.dependents
+        ],
+        "cursor": page.cursor,
+    }
 
-    Whether its targets are there is looked up in `stored`, the living nodes among `node.lookups()`, as it is
-    asked: a target that arrives later is seen at once.
-    """
-    includes, remarks = _targets(node, stored)
-    findings = [*node.findings, *remarks]
+
+def document_status_json(node: Node) -> Json:
+    """What the index knows of a document."""
     return {
         "uri": node.location.uri,
-        "verdict": verdict(findings),
-        "findings": findings_json(findings),
-        "findingCount": node.finding_count + len(remarks),
+        "verdict": node.verdict,
+        "findings": findings_json(node.findings),
+        "findingCount": node.finding_count,
         "title": node.title,
         "canonicalPath": node.canonical_path,
         "mimeType": node.mime_type,
         "sizeBytes": node.size_bytes,
         "version": node.version,
         "versionId": node.version_id,
-        "includes": [include_json(each, node.location) for each in includes],
+        "includes": [include_json(each, node.location) for each in node.includes],
         "indexedAt": node.indexed_at,
     }
-
-
-def _targets(node: Node, stored: Mapping[str, Node]) -> tuple[list[Include], list[Finding]]:
-    """The includes with their stored targets, and what there is to say about those."""
-    includes: list[Include] = []
-    remarks: list[Finding] = []
-    for include in node.includes:
-        judged = include
-        if include.key and include.code is None:
-            key, code = find(include.key, lambda key: key if node.location.at(key).uri in stored else None)
-            judged = replace(include, key=key or include.key, code=code)
-            if code:
-                message = (
-                    f"{include.raw!a} names {include.key!r}, which is not in the index."
-                    if code == "target_missing"
-                    else f"{include.raw!a} names a document that is stored as {key!a}."
-                )
-                remarks.append(finding(code, message, line=include.line, column=include.column))
-        includes.append(judged)
-    return includes, remarks

@@ -15,7 +15,7 @@ from aws_lambda_powertools.event_handler import Depends, Request, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from grounding.answers import composed_json, document_status_json, graph_json, result_json
+from grounding.answers import composed_json, dependents_json, document_status_json, graph_json, result_json
 from grounding.caller import caller_from
 from grounding.description import NOT_FOUND, PROBLEMS, docs_page
 from grounding.models import ComposeRequest, GroundRequest, RequestContext, given
@@ -25,11 +25,12 @@ from groundwire.composition import CompositionBundle
 from groundwire.deadline import Deadline
 from groundwire.debugging import debugging, namespaces
 from groundwire.delivery import fit
+from groundwire.dependents import dependents_of
 from groundwire.documents import Context
 from groundwire.errors import DocumentForbidden, DocumentNotFound, GroundwireError, InvalidRequest
 from groundwire.fetching import locate
 from groundwire.graph import neighbourhood
-from groundwire.limits import DEADLINE_MARGIN_MS, MAX_DEPTH, MAX_TIMEOUT_MS
+from groundwire.limits import DEADLINE_MARGIN_MS, GRAPH_NODES, MAX_DEPTH, MAX_TIMEOUT_MS
 from groundwire.nodes import Node
 from groundwire.pointers import CanonicalDocumentPointer, Location
 from groundwire.resolution import pointer_from, pointer_from_uri, sources
@@ -147,9 +148,7 @@ def routes(
     ) -> Response[str]:
         with audited("document", caller) as record:
             node = known(uri, caller, record)
-            lookups = node.lookups()
-            stored = wired().index.nodes(lookups, deadline=Deadline.after(time_left()), consistent=True)
-            return _json(document_status_json(node, {u: n for u, n in stored.items() if n.exists}))
+            return _json(document_status_json(node))
 
     @router.get("/v1/graph", summary="The include graph around a document", responses=NOT_FOUND)
     def graph(
@@ -164,12 +163,35 @@ def routes(
             around = neighbourhood(node, wired().index, direction, depth, deadline)
             return _text(fit(graph_json(around), [], wired().signer, encode))
 
-    def known(uri: str, caller: Caller, record: Json) -> Node:
-        """The living node at `uri`; DocumentForbidden or DocumentNotFound, alike to the caller."""
+    @router.get("/v1/dependents", summary="Who includes a document, and why", responses=NOT_FOUND)
+    def dependents(
+        uri: Annotated[str, Query(description="Canonical URI; the document need not exist any more")],
+        caller: Annotated[Caller, Depends(caller_of)],
+        transitive: Annotated[bool, Query()] = False,
+        limit: Annotated[int, Query(ge=1, le=GRAPH_NODES)] = 100,
+        cursor: Annotated[str | None, Query(description="From the previous page")] = None,
+    ) -> Response[str]:
+        with audited("dependents", caller) as record:
+            location = readable(uri, caller, record)
+            deadline = Deadline.after(time_left())
+            page = dependents_of(
+                location, wired().index, deadline, transitive=transitive, limit=limit, cursor=cursor
+            )
+            if not page.dependents and cursor is None:
+                known(uri, caller, record)
+            return _json(dependents_json(location, page))
+
+    def readable(uri: str, caller: Caller, record: Json) -> Location:
+        """Where `uri` leads; DocumentForbidden where the caller may not read there."""
         location: Location = locate(pointer_from_uri(uri, wired().roots), wired().roots)
         record["documents"] = [[location.uri, None]]
         if not may_read(caller, location.root):
             raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
+        return location
+
+    def known(uri: str, caller: Caller, record: Json) -> Node:
+        """The living node at `uri`; DocumentForbidden or DocumentNotFound, alike to the caller."""
+        location = readable(uri, caller, record)
         nodes = wired().index.nodes([location], deadline=Deadline.after(time_left()), consistent=True)
         node = nodes.get(location.uri)
         if node is None or not node.exists:

@@ -9,7 +9,7 @@ from botocore.config import Config
 
 from groundwire.adapters.dynamodb import DynamoEdgeIndex
 from groundwire.adapters.s3 import S3DocumentFetcher
-from groundwire.adapters.sqs import SqsRepairQueue
+from groundwire.adapters.sqs import SqsIndexQueue
 from groundwire.composition import CompositionLoader
 from groundwire.delivery import DownloadSigner
 from groundwire.fetching import CanonicalDocumentFetcher
@@ -56,6 +56,6 @@ def wired() -> Wired:
         fetcher,
         CanonicalGroundingConfig(composition_policy=policy),
         loader=loader,
-        repairs=SqsRepairQueue(session.client("sqs", config=config), settings.index_queue_url),
+        repairs=SqsIndexQueue(session.client("sqs", config=config), settings.index_queue_url),
     )
     return Wired(service, index, roots, store, settings.debug_callers)

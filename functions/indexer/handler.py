@@ -12,7 +12,8 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from groundwire.errors import Unavailable
-from indexer.messages import UnknownMessage, looks
+from groundwire.indexing import Indexer
+from indexer.messages import Heal, Look, UnknownMessage, tasks
 from indexer.wiring import wired
 
 logger = Logger(service="indexer")
@@ -35,22 +36,32 @@ def index_record(record: SQSRecord) -> None:
     """Indexes what one message is about; raises Unavailable where it must come again."""
     function = wired()
     try:
-        wanted = looks(record.body, function.roots)
+        wanted = tasks(record.body, function.roots)
     except UnknownMessage as error:
         function.dead_letters.keep(record.body, str(error))
         logger.warning("message not understood", message_id=record.message_id, reason=str(error))
         _count("UnknownMessages")
         return
     if not wanted:
-        logger.info("no storage root holds this object", message_id=record.message_id)
+        logger.info("nothing of a storage root", message_id=record.message_id)
         _count("ForeignObjects")
-    for look in wanted:
+    for task in wanted:
+        location = task.target if isinstance(task, Heal) else task.location
         try:
-            outcome = function.indexer.object_changed(look.location, look.sequencer)
+            _run(function.indexer, task)
         except Unavailable as error:
-            logger.warning("will be retried", uri=look.location.uri, code=error.code, detail=error.detail)
+            logger.warning("will be retried", uri=location.uri, code=error.code, detail=error.detail)
             raise
-        logger.info("object", uri=look.location.uri, outcome=outcome)
+
+
+def _run(indexer: Indexer, task: Look | Heal) -> None:
+    if isinstance(task, Heal):
+        healed = indexer.heal(task.target, task.cursor)
+        logger.info("dependents", uri=task.target.uri, settled=healed)
+        _count("DependentsSettled", healed)
+    else:
+        outcome = indexer.object_changed(task.location, task.sequencer)
+        logger.info("object", uri=task.location.uri, outcome=outcome)
         _count(f"Documents{outcome.capitalize()}")
 
 

@@ -1,15 +1,19 @@
-"""What a message on the indexer's queue asks for: documents to look at, or nothing we know.
+"""What a message on the indexer's queue asks for: documents to look at, dependents to judge, or nothing.
 
-Keys in EventBridge events are raw: nothing is decoded.
+EventBridge hands over keys as they are; S3's own notifications, straight or through SNS, encode them like a
+form: those are decoded once, and only those.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_plus
 
 from aws_lambda_powertools.utilities.parser.models.s3 import S3EventNotificationEventBridgeModel
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from groundwire.adapters.sqs import REPAIR
+from groundwire.adapters.sqs import HEAL, REPAIR
 from groundwire.errors import PointerRefused
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoots
@@ -23,52 +27,106 @@ class Look:
     sequencer: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """A document whose dependents are to be judged again, from `cursor` on (X-6)."""
+
+    target: Location
+    cursor: str | None
+
+
 class UnknownMessage(Exception):
     """A message that says nothing we can act on; its text says why, without the message's content."""
 
 
-class _RepairDocument(BaseModel):
+class _Lenient(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Document(_Lenient):
     root: str
     key: str
 
 
-class _Repair(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    documents: list[_RepairDocument]
+class _Repair(_Lenient):
+    documents: list[_Document]
 
 
-def looks(body: str, roots: StorageRoots) -> list[Look]:
-    """The documents a message is about: none where it is about other places; or UnknownMessage."""
+class _Heal(_Document):
+    cursor: str | None = None
+
+
+class _Bucket(_Lenient):
+    name: str
+
+
+class _Object(_Lenient):
+    key: str
+    sequencer: str | None = None
+
+
+class _Entity(_Lenient):
+    bucket: _Bucket
+    object: _Object
+
+
+class _Record(_Lenient):
+    """One record of S3's own notifications."""
+
+    s3: _Entity
+
+
+def tasks(body: str, roots: StorageRoots) -> list[Look | Heal]:
+    """What a message asks for: nothing where it is about other places, or a test; or UnknownMessage."""
     try:
-        message = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise UnknownMessage("the message is not JSON, or nested too deeply") from error
-    if not isinstance(message, dict):
-        raise UnknownMessage("the message is no JSON object")
-    try:
-        if message.get("detail-type") == REPAIR:
-            return _repairs(_Repair.model_validate(message), roots)
-        if message.get("source") == "aws.s3":
-            return _event(S3EventNotificationEventBridgeModel.model_validate(message), roots)
+        return list(_tasks(_object(body), roots))
     except ValidationError as error:
         places = ", ".join(".".join(map(str, each["loc"])) for each in error.errors(include_input=False)[:5])
         raise UnknownMessage(f"fields are missing or of the wrong type: {places}") from error
-    raise UnknownMessage("the message is neither an S3 event nor a repair request")
 
 
-def _event(event: S3EventNotificationEventBridgeModel, roots: StorageRoots) -> list[Look]:
-    bucket, key = event.detail.bucket.name, event.detail.object.key
+def _object(body: Any) -> dict[str, Any]:
+    try:
+        message = json.loads(body)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UnknownMessage("the message is not JSON, or nested too deeply") from error
+    if not isinstance(message, dict):
+        raise UnknownMessage("the message is no JSON object")
+    return message
+
+
+def _tasks(message: dict[str, Any], roots: StorageRoots) -> Iterator[Look | Heal]:
+    kind = message.get("detail-type")
+    if message.get("Type") == "Notification" and "Message" in message:
+        message = _object(message["Message"])  # by way of SNS
+    if kind == REPAIR:
+        for document in _Repair.model_validate(message).documents:
+            if location := _named(document, roots):
+                yield Look(location, None)
+    elif kind == HEAL:
+        heal = _Heal.model_validate(message)
+        if location := _named(heal, roots):
+            yield Heal(location, heal.cursor)
+    elif message.get("source") == "aws.s3":
+        event = S3EventNotificationEventBridgeModel.model_validate(message).detail
+        yield from _look(event.bucket.name, event.object.key, event.object.sequencer, roots)
+    elif isinstance(message.get("Records"), list):
+        for record in message["Records"]:
+            entity = _Record.model_validate(record).s3
+            key = unquote_plus(entity.object.key)
+            yield from _look(entity.bucket.name, key, entity.object.sequencer, roots)
+    elif message.get("Event") != "s3:TestEvent":
+        raise UnknownMessage("the message is no S3 event, and none of ours")
+
+
+def _look(bucket: str, key: str, sequencer: str | None, roots: StorageRoots) -> Iterator[Look]:
     try:
         root = roots.holding("s3", bucket, key)
     except PointerRefused:
-        return []
-    return [Look(Location(root, key), event.detail.object.sequencer or None)]
+        return
+    yield Look(Location(root, key), sequencer or None)
 
 
-def _repairs(repair: _Repair, roots: StorageRoots) -> list[Look]:
-    return [
-        Look(Location(root, document.key), None)
-        for document in repair.documents
-        if (root := roots.by_name.get(document.root)) and root.contains(document.key)
-    ]
+def _named(document: _Document, roots: StorageRoots) -> Location | None:
+    root = roots.by_name.get(document.root)
+    return Location(root, document.key) if root and root.contains(document.key) else None

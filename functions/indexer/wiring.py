@@ -8,9 +8,11 @@ import boto3
 from botocore.config import Config
 
 from groundwire.adapters.dynamodb import DynamoEdgeIndex
+from groundwire.adapters.eventbridge import EventBridgeEventSink
 from groundwire.adapters.s3 import S3DocumentFetcher
-from groundwire.adapters.sqs import SqsDeadLetters
+from groundwire.adapters.sqs import SqsDeadLetters, SqsIndexQueue
 from groundwire.indexing import Indexer
+from groundwire.placement import Placement
 from groundwire.roots import StorageRoots
 from groundwire.settings import IndexerSettings
 
@@ -34,5 +36,8 @@ def wired() -> Wired:
         session.client("dynamodb", config=config), settings.table, roots, settings.reverse_shards
     )
     store = S3DocumentFetcher(session, settings.aws_endpoint)
-    dead_letters = SqsDeadLetters(session.client("sqs", config=config), settings.dead_letter_queue_url)
-    return Wired(Indexer(store, index), roots, dead_letters)
+    sqs = session.client("sqs", config=config)
+    events = EventBridgeEventSink(session.client("events", config=config), settings.event_bus)
+    healing = SqsIndexQueue(sqs, settings.index_queue_url)
+    indexer = Indexer(store, index, events, healing, Placement(store, store))
+    return Wired(indexer, roots, SqsDeadLetters(sqs, settings.dead_letter_queue_url))

@@ -33,6 +33,11 @@ class DeployedRoot:
         return self.bucket.arn_for_objects(f"{self.declared.folder}*")
 
     @property
+    def inbox(self) -> str:
+        """The ARN pattern of the uploads that wait to be placed."""
+        return self.bucket.arn_for_objects(f"{self.declared.folder}{self.declared.inbox_prefix}*")
+
+    @property
     def settings(self) -> StorageRootSettings:
         """The root as functions read it from their environment; the bucket may be a CDK token."""
         return StorageRootSettings(
@@ -42,6 +47,7 @@ class DeployedRoot:
             region=self.declared.region,
             readers=self.declared.readers,
             inbox_prefix=self.declared.inbox_prefix,
+            inbox_destinations=self.declared.inbox_destinations,
         )
 
 
@@ -97,6 +103,34 @@ class Documents(Construct):
             )
         )
 
+    def grant_place(self, role: Role) -> None:
+        """Lets the role, which may read, move uploads from the inboxes to where they belong (C-4).
+
+        IAM cannot say "outside the inbox": writing is allowed in the whole root, removing in the inbox only.
+        An object's tags go with its copy, and need rights of their own.
+        """
+        role.add_to_policy(
+            PolicyStatement(
+                actions=["s3:PutObject", "s3:PutObjectTagging"],
+                resources=[root.objects for root in self.roots],
+            )
+        )
+        role.add_to_policy(
+            PolicyStatement(
+                actions=["s3:DeleteObject", "s3:GetObjectTagging"],
+                resources=[root.inbox for root in self.roots],
+            )
+        )
+        Validations.of(role).acknowledge(
+            *(
+                Acknowledgment(
+                    id=f"AwsSolutions-IAM5[Resource::{self._as_reported(root, root.declared.inbox_prefix)}]",
+                    reason="Uploads have names of their authors' choice; the pattern ends at the inbox.",
+                )
+                for root in self.roots
+            )
+        )
+
     def _imported(self, name: str) -> IBucket:
         bucket = Bucket.from_bucket_name(self, name, name)
         bucket.enable_event_bridge_notification()
@@ -122,12 +156,13 @@ class Documents(Construct):
         )
         return bucket
 
-    def _as_reported(self, root: DeployedRoot) -> str:
-        """The objects' ARN pattern as cdk-nag names its finding: after the template's text."""
+    def _as_reported(self, root: DeployedRoot, folder: str = "") -> str:
+        """An ARN pattern of objects as cdk-nag names its finding: after the template's text."""
+        below = f"{root.declared.folder}{folder}*"
         stack = Stack.of(self)
         if root.declared.bucket:
             partition = "<AWS::Partition>" if Token.is_unresolved(stack.partition) else stack.partition
-            return f"arn:{partition}:s3:::{root.declared.bucket}/{root.declared.folder}*"
+            return f"arn:{partition}:s3:::{root.declared.bucket}/{below}"
         bucket = root.bucket.node.default_child
         assert isinstance(bucket, CfnBucket)
-        return f"<{stack.get_logical_id(bucket)}.Arn>/{root.declared.folder}*"
+        return f"<{stack.get_logical_id(bucket)}.Arn>/{below}"

@@ -22,6 +22,8 @@ class FunctionShape:
     """Its folder below `functions/`, its handler's first name and its name in logs and metrics."""
     timeout: Duration
     memory_mb: int
+    entry: str = "handler"
+    """The name, in its module `handler`, of what is called."""
     fixed_name: str | None = None
     """A name for function and role that outlives redeployments; None: CloudFormation names them."""
 
@@ -58,7 +60,7 @@ class ServiceFunction(Construct):
             runtime=layers.runtime,
             architecture=layers.architecture,
             code=function_code(shape.folder),
-            handler=f"{shape.folder}.handler.handler",
+            handler=f"{shape.folder}.handler.{shape.entry}",
             layers=list(layers.versions),
             timeout=shape.timeout,
             memory_size=shape.memory_mb,

@@ -33,6 +33,7 @@ _ROUTES = (
     (HttpMethod.POST, "/v1/compose"),
     (HttpMethod.GET, "/v1/documents"),
     (HttpMethod.GET, "/v1/graph"),
+    (HttpMethod.GET, "/v1/dependents"),
 )
 _DESCRIPTION = ("/openapi.json", "/docs", "/healthz")
 

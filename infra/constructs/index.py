@@ -22,7 +22,8 @@ _WRITE = (
 
 
 class Index(Construct):
-    """The table, and the two ways it may be used: nobody scans it, and only the indexer writes (B-9)."""
+    """The table, and the ways it may be used: who writes does so as the indexer does (B-9), and only
+    reconciling scans."""
 
     def __init__(self, scope: Construct, construct_id: str, *, removal_policy: RemovalPolicy) -> None:
         super().__init__(scope, construct_id)
@@ -46,3 +47,7 @@ class Index(Construct):
     def grant_read_write(self, grantee: IGrantable) -> None:
         """Lets the grantee read, and write single items, batches and transactions."""
         self.table.grant(grantee, *_READ, *_WRITE)
+
+    def grant_scan(self, grantee: IGrantable) -> None:
+        """Lets the grantee look through the whole table (X-9)."""
+        self.table.grant(grantee, "dynamodb:Scan")

@@ -16,6 +16,7 @@ from infra.constructs.documents import DeployedRoot, Documents
 from infra.constructs.function import FunctionShape, ServiceFunction
 from infra.constructs.index import Index
 from infra.constructs.layers import Layers
+from infra.constructs.verdicts import Verdicts
 from infra.environments import Environment
 
 _TIMEOUT = Duration.seconds(60)
@@ -34,6 +35,7 @@ class Indexer(Construct):
         layers: Layers,
         documents: Documents,
         index: Index,
+        verdicts: Verdicts,
     ) -> None:
         super().__init__(scope, construct_id)
         self.dead_letters = self._queue("DeadLetters")
@@ -55,6 +57,8 @@ class Indexer(Construct):
                 table=index.table.table_name,
                 storage_roots=tuple(root.settings for root in documents.roots),
                 dead_letter_queue_url=self.dead_letters.queue_url,
+                index_queue_url=self.queue.queue_url,
+                event_bus=verdicts.bus.event_bus_name,
             ).environment(),
         )
         self.function = self._service.function

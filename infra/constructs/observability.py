@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk.aws_apigatewayv2 import HttpApi
 from aws_cdk.aws_cloudwatch import Alarm, ComparisonOperator, IMetric, TreatMissingData
 from aws_cdk.aws_cloudwatch_actions import SnsAction
+from aws_cdk.aws_iam import PolicyStatement, ServicePrincipal
 from aws_cdk.aws_lambda import Function
 from aws_cdk.aws_sns import Topic
 from aws_cdk.aws_sns_subscriptions import EmailSubscription
@@ -16,7 +17,10 @@ _PERIOD = Duration.minutes(5)
 
 
 class Observability(Construct):
-    """Alarms on lost events, a failing or throttled indexer and 5xx answers; mail if there is an address."""
+    """Alarms on lost events, a failing or throttled indexer and 5xx answers; mail if there is an address.
+
+    `topic` is what mails; None where there is no address.
+    """
 
     def __init__(
         self,
@@ -49,11 +53,24 @@ class Observability(Construct):
                 ),
             }
         )
-        if alarms_address:
-            topic = Topic(self, "Topic", enforce_ssl=True)
-            topic.add_subscription(EmailSubscription(alarms_address))
+        self.topic = self._mailing(alarms_address) if alarms_address else None
+        if self.topic:
             for alarm in alarms:
-                alarm.add_alarm_action(SnsAction(topic))
+                alarm.add_alarm_action(SnsAction(self.topic))
+
+    def _mailing(self, address: str) -> Topic:
+        topic = Topic(self, "Topic", enforce_ssl=True)
+        topic.add_subscription(EmailSubscription(address))
+        # A policy replaces the one that lets the account publish: without this, alarms are told to nobody.
+        topic.add_to_resource_policy(
+            PolicyStatement(
+                actions=["sns:Publish"],
+                principals=[ServicePrincipal("cloudwatch.amazonaws.com")],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            )
+        )
+        return topic
 
     def _alarms(self, watched: Mapping[str, tuple[IMetric, str]]) -> list[Alarm]:
         return [

@@ -13,11 +13,11 @@ from groundwire.deadline import Deadline
 from groundwire.errors import Throttled, Unavailable
 from groundwire.findings import finding
 from groundwire.includes import Include
-from groundwire.indexing import Indexer
 from groundwire.limits import FINDINGS_STORED, HEAD_BYTES, INCLUDES_PER_DOCUMENT, KEY_BYTES
 from groundwire.nodes import Node
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoot, StorageRoots
+from groundwire.verdicts import Surroundings, judged
 from tests.cloud import Cloud
 from tests.contracts.test_edge_index import (
     ROOTS,
@@ -29,7 +29,7 @@ from tests.contracts.test_edge_index import (
     tombstone,
     written,
 )
-from tests.fakes import MemoryStore
+from tests.fakes import MemoryStore, indexer_over
 
 ITEM_BYTES = 400 * 1024
 Call = Callable[..., Any]
@@ -317,7 +317,9 @@ def test_an_indexer_that_loses_a_race_looks_again(cloud: Cloud) -> None:
 
         return made
 
-    assert Indexer(store, through(cloud, put_item=overtaken)).object_changed(at("a.md"), "01") == "indexed"
+    assert (
+        indexer_over(store, through(cloud, put_item=overtaken)).object_changed(at("a.md"), "01") == "indexed"
+    )
     stored = dynamo(cloud).node(at("a.md"))
     assert stored is not None
     assert [each.key for each in stored.targets()] == ["b.md"]
@@ -388,7 +390,7 @@ def indexed(cloud: Cloud, block: str, key: str = "a.md") -> dict[str, Any]:
     assert len(content) <= HEAD_BYTES
     store = MemoryStore({key: content})
     location = Location(ROOTS.by_name["kb"], key)
-    assert Indexer(store, dynamo(cloud)).object_changed(location, "01") == "indexed"
+    assert indexer_over(store, dynamo(cloud)).object_changed(location, "01") == "indexed"
     (stored,) = rows(cloud, "D#")
     read = dynamo(cloud).node(location)
     assert read is not None
@@ -444,3 +446,29 @@ def test_the_largest_node_there_can_be_is_stored(cloud: Cloud) -> None:
     (item,) = rows(cloud, "D#")
     assert size_of(item) < ITEM_BYTES
     assert dynamo(cloud).node(at(name)) == largest
+
+
+@pytest.mark.parametrize("fate", ["moved", "other form"])
+def test_the_largest_judgement_there_can_be_is_stored(cloud: Cloud, fate: str) -> None:
+    """A hundred targets of the longest names, each of them moved, or stored in another Unicode form."""
+    raw = "\U0001f600" * 160  # a hundred of these fill the frontmatter
+    keys = [f"{n:03}\u00e9" + "\U0001f600" * 254 for n in range(INCLUDES_PER_DOCUMENT)]
+    own = tuple(finding("include_url", "\u20ac" * 400, line=n) for n in range(FINDINGS_STORED))
+    includes = tuple(Include(n, raw, n, 1, key) for n, key in enumerate(keys))
+    bare = Node(at(keys[0][:-1]), "v", includes=includes, generation="g", edge_generation="g")
+    forms = [at(key.replace("\u00e9", "e\u0301")) for key in keys]
+    rivals = [at(key) for key in keys]
+    around = (
+        Surroundings({}, {at(key).uri: at(key[3:]) for key in keys}, rivals)
+        if fate == "moved"
+        else Surroundings({form.uri: node(form.key) for form in forms}, {}, rivals)
+    )
+    index = dynamo(cloud)
+    for findings in ((), own):
+        settled = replace(
+            judged(replace(bare, findings=findings, canonical_path=keys[0]), around), generation="h"
+        )
+        written(index, settled)
+        assert size_of(rows(cloud, "D#")[0]) < ITEM_BYTES
+        assert index.node(settled.location) == settled
+        assert judged(settled, around) == settled

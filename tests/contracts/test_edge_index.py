@@ -14,7 +14,7 @@ from groundwire.findings import finding
 from groundwire.includes import Include
 from groundwire.nodes import Node
 from groundwire.pointers import Location
-from groundwire.ports import EdgeReader, EdgeWriter
+from groundwire.ports import EdgeWriter
 from groundwire.roots import StorageRoot, StorageRoots
 from tests.cloud import Cloud, session
 from tests.fakes import MemoryIndex
@@ -26,18 +26,20 @@ ROOTS = StorageRoots([ROOT, OTHER])
 _generations = count(1)
 
 
-class Index(EdgeReader, EdgeWriter, Protocol):
+class Index(EdgeWriter, Protocol):
     """Both halves of the index."""
 
 
 def node(key: str, *includes: str, root: StorageRoot = ROOT) -> Node:
     """A document that includes others by their keys, as one writer would write it now."""
     declared = tuple(Include(n, f"./{each}", n + 3, 5, each) for n, each in enumerate(includes))
-    return Node(Location(root, key), "etag", includes=declared, generation=f"g{next(_generations):04}")
+    token = f"g{next(_generations):04}"
+    return Node(Location(root, key), "etag", includes=declared, generation=token, edge_generation=token)
 
 
 def tombstone(key: str) -> Node:
-    return Node(Location(ROOT, key), None, generation=f"g{next(_generations):04}")
+    token = f"g{next(_generations):04}"
+    return Node(Location(ROOT, key), None, generation=token, edge_generation=token)
 
 
 def at(key: str) -> Location:

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from groundwire.adapters.sqs import SqsDeadLetters, SqsRepairQueue
+from groundwire.adapters.sqs import SqsDeadLetters, SqsIndexQueue
 from groundwire.errors import Unavailable
 from groundwire.limits import KEY_BYTES, MAX_DOCS
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoot, StorageRoots
-from indexer.messages import Look, looks
+from indexer.messages import Look, tasks
 from tests.cloud import Cloud
 
 KB = StorageRoot("kb", "s3", "facilities-kb", prefix="docs")
@@ -22,23 +22,23 @@ def test_what_is_asked_for_is_what_is_looked_at(cloud: Cloud) -> None:
         Location(KB, f"docs/{key}")
         for key in ("a.md", "a b+c%20d#?&.md", "é/日本.md", "/x//y/", "\x01\u202e\U000e0041.md", "q'\"\\.md")
     ]
-    SqsRepairQueue(cloud.sqs, cloud.queue).request(wanted)
+    SqsIndexQueue(cloud.sqs, cloud.queue).request(wanted)
     (message,) = cloud.messages(cloud.queue)
-    assert looks(message["Body"], ROOTS) == [Look(each, None) for each in wanted]
+    assert tasks(message["Body"], ROOTS) == [Look(each, None) for each in wanted]
 
 
 def test_all_documents_of_a_request_fit_into_one_message(cloud: Cloud) -> None:
     wanted = [Location(KB, f"docs/{n:02}{'日' * ((KEY_BYTES - 7) // 3)}") for n in range(MAX_DOCS)]
-    SqsRepairQueue(cloud.sqs, cloud.queue).request(wanted)
+    SqsIndexQueue(cloud.sqs, cloud.queue).request(wanted)
     (message,) = cloud.messages(cloud.queue)
     assert len(message["Body"].encode()) < SQS_BYTES
-    assert [look.location for look in looks(message["Body"], ROOTS)] == wanted
+    assert tasks(message["Body"], ROOTS) == [Look(each, None) for each in wanted]
 
 
 def test_a_queue_that_takes_nothing_is_unavailable(cloud: Cloud) -> None:
     nowhere = cloud.queue + "-gone"
     with pytest.raises(Unavailable):
-        SqsRepairQueue(cloud.sqs, nowhere).request([Location(KB, "docs/a.md")])
+        SqsIndexQueue(cloud.sqs, nowhere).request([Location(KB, "docs/a.md")])
     with pytest.raises(Unavailable):
         SqsDeadLetters(cloud.sqs, nowhere).keep("body", "reason")
 

@@ -17,7 +17,14 @@ GUEST = Environment(
     account="111111111111",
     region="eu-north-1",
     storage_roots=(
-        StorageRoot(name="handbook", bucket="acme-handbook", prefix="published", readers=("group:staff",)),
+        StorageRoot(
+            name="handbook",
+            bucket="acme-handbook",
+            prefix="published",
+            readers=("group:staff",),
+            inbox_prefix="in/",
+            inbox_destinations=("sops", "shared"),
+        ),
         StorageRoot(name="recipes", bucket="acme-handbook", prefix="recipes"),
         StorageRoot(name="own"),
     ),
@@ -63,12 +70,16 @@ class Synthesized:
         (found,) = (name for name in self.resources(kind) if part_of_id in name)
         return found
 
-    def function(self, folder: str) -> Json:
+    def own_bucket(self) -> str:
+        """The logical id of the one bucket of documents that the stack creates."""
+        return self.logical_id("AWS::S3::Bucket", "Documents")
+
+    def function(self, folder: str, entry: str = "handler") -> Json:
         """The whole resource of the function whose handler is in `functions/<folder>`."""
         (found,) = (
             resource
             for resource in self.resources("AWS::Lambda::Function").values()
-            if resource["Properties"]["Handler"] == f"{folder}.handler.handler"
+            if resource["Properties"]["Handler"] == f"{folder}.handler.{entry}"
         )
         return found
 
@@ -77,14 +88,17 @@ class Synthesized:
         content = resource["Properties"].get("Code") or resource["Properties"]["Content"]
         return self.folder / f"asset.{content['S3Key'].removesuffix('.zip')}"
 
-    def variables(self, folder: str) -> dict[str, str]:
+    def variables(self, folder: str, entry: str = "handler") -> dict[str, str]:
         """A function's environment after deployment, with logical ids for what is not known yet."""
-        declared = self.function(folder)["Properties"]["Environment"]["Variables"]
+        declared = self.function(folder, entry)["Properties"]["Environment"]["Variables"]
         return {name: rendered(value) for name, value in declared.items()}
 
-    def allowed(self, folder: str) -> dict[str, set[str]]:
+    def allowed(self, folder: str, entry: str = "handler") -> dict[str, set[str]]:
         """What a function's role may do: resource to actions, from every policy that names the role."""
-        role = self.function(folder)["Properties"]["Role"]["Fn::GetAtt"][0]
+        return self.allowed_to(self.function(folder, entry)["Properties"]["Role"]["Fn::GetAtt"][0])
+
+    def allowed_to(self, role: str) -> dict[str, set[str]]:
+        """What the role with this logical id may do."""
         assert "ManagedPolicyArns" not in self.template["Resources"][role]["Properties"]
         assert "Policies" not in self.template["Resources"][role]["Properties"]
         allowed: dict[str, set[str]] = {}
@@ -109,6 +123,8 @@ def rendered(value: Json) -> str:
             return str(name)
         case {"Fn::Sub": str(text)}:
             return text
+        case {"Fn::Select": [_, {"Fn::Split": [_, whole]}]}:
+            return rendered(whole)
     raise AssertionError(f"not a text: {json.dumps(value)}")
 
 

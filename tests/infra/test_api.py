@@ -6,7 +6,7 @@ import pytest
 
 from tests.infra.synthesized import Synthesized
 
-_CLOSED = {"POST /v1/ground", "POST /v1/compose", "GET /v1/documents", "GET /v1/graph"}
+_CLOSED = {"POST /v1/ground", "POST /v1/compose", "GET /v1/documents", "GET /v1/graph", "GET /v1/dependents"}
 _DESCRIPTION = {"GET /openapi.json", "GET /docs", "GET /healthz"}
 
 

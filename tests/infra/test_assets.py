@@ -11,7 +11,7 @@ def _files(asset: Path) -> set[str]:
     return {path.relative_to(asset).as_posix() for path in asset.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("folder", ["indexer", "grounding"])
+@pytest.mark.parametrize("folder", ["indexer", "grounding", "reindex"])
 def test_a_function_is_its_own_folder_and_nothing_else(folder: str, prod: Synthesized) -> None:
     asset = prod.asset(prod.function(folder))
     files = _files(asset)

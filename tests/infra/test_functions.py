@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from groundwire.settings import GroundingSettings, IndexerSettings
+from groundwire.settings import GroundingSettings, IndexerSettings, ReindexSettings
 from infra.environments import NAMES, environment
 from tests.infra.synthesized import Synthesized
 
-_FOLDERS = ("indexer", "grounding")
+_FOLDERS = ("indexer", "grounding", "reindex")
 
 
 @pytest.mark.parametrize("folder", _FOLDERS)
@@ -66,22 +66,32 @@ def test_powertools_is_told_who_speaks_and_never_to_print_events(
 def test_the_environment_is_what_the_functions_read(guest: Synthesized) -> None:
     grounding = GroundingSettings.model_validate(guest.variables("grounding"))
     indexer = IndexerSettings.model_validate(guest.variables("indexer"))
-    (own,) = guest.resources("AWS::S3::Bucket")
+    for entry in ("handler", "reconcile"):
+        again = ReindexSettings.model_validate(guest.variables("reindex", entry))
+        assert again == ReindexSettings.model_validate(indexer.environment())
+    own = guest.own_bucket()
     assert indexer.storage_roots == grounding.storage_roots
     assert [(root.name, root.bucket, root.prefix, root.readers) for root in grounding.storage_roots] == [
         ("handbook", "acme-handbook", "published", ("group:staff",)),
         ("recipes", "acme-handbook", "recipes", ()),
         ("own", own, "", ()),
     ]
+    assert [(root.inbox_prefix, root.inbox_destinations) for root in indexer.storage_roots] == [
+        ("in/", ("sops", "shared")),
+        ("inbox/", ()),
+        ("inbox/", ()),
+    ]
     assert grounding.debug_callers == ("group:operations",)
     (table,) = guest.resources("AWS::DynamoDB::GlobalTable")
     assert indexer.table == grounding.table == table
     assert indexer.dead_letter_queue_url == guest.logical_id("AWS::SQS::Queue", "DeadLetters")
-    assert grounding.index_queue_url == guest.logical_id("AWS::SQS::Queue", "IndexingQueue")
+    queue = guest.logical_id("AWS::SQS::Queue", "IndexingQueue")
+    assert indexer.index_queue_url == grounding.index_queue_url == queue
+    assert indexer.event_bus == guest.logical_id("AWS::Events::EventBus", "Verdicts")
 
 
 def test_names_not_known_before_deployment_are_joined_into_the_json(prod: Synthesized) -> None:
-    (own,) = prod.resources("AWS::S3::Bucket")
+    own = prod.own_bucket()
     for folder in _FOLDERS:
         value = prod.function(folder)["Properties"]["Environment"]["Variables"]["GROUNDWIRE_STORAGE_ROOTS"]
         assert {"Ref": own} in value["Fn::Join"][1]

@@ -7,8 +7,18 @@ from tests.infra.synthesized import Json, Synthesized
 _TYPES = {"Object Created", "Object Deleted", "Object Restore Completed"}
 
 
+def _named_rules(deployment: Synthesized) -> dict[str, Json]:
+    """The rules that hear of objects, by logical id."""
+    rules = deployment.resources("AWS::Events::Rule").items()
+    return {
+        name: rule["Properties"]
+        for name, rule in rules
+        if rule["Properties"].get("EventPattern", {}).get("source") == ["aws.s3"]
+    }
+
+
 def _rules(deployment: Synthesized) -> list[Json]:
-    return [rule["Properties"] for rule in deployment.resources("AWS::Events::Rule").values()]
+    return list(_named_rules(deployment).values())
 
 
 def _queues(deployment: Synthesized) -> tuple[str, str]:
@@ -21,7 +31,7 @@ def _queues(deployment: Synthesized) -> tuple[str, str]:
 def test_every_object_of_an_own_bucket_is_heard_of(deployments: Mapping[str, Synthesized]) -> None:
     for name in ("dev", "staging", "prod", "local"):
         (rule,) = _rules(deployments[name])
-        (bucket,) = deployments[name].resources("AWS::S3::Bucket")
+        bucket = deployments[name].own_bucket()
         assert rule["State"] == "ENABLED"
         assert rule["EventPattern"]["source"] == ["aws.s3"]
         assert set(rule["EventPattern"]["detail-type"]) == _TYPES
@@ -47,7 +57,7 @@ def test_rules_deliver_to_the_queue_and_give_up_into_the_dead_letters(any_deploy
 
 
 def test_each_rule_may_send_to_both_queues(any_deployment: Synthesized) -> None:
-    rules = set(any_deployment.resources("AWS::Events::Rule"))
+    rules = set(_named_rules(any_deployment))
     for part in ("IndexingQueue", "DeadLetters"):
         statements = any_deployment.properties("AWS::SQS::QueuePolicy", part)["PolicyDocument"]["Statement"]
         senders = [s for s in statements if s["Effect"] == "Allow"]

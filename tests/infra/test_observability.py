@@ -34,3 +34,16 @@ def test_mail_goes_to_the_address_and_nowhere_without_one(guest: Synthesized, pr
     assert "AWS::SNS::" not in str(prod.template)
     for alarm in prod.resources("AWS::CloudWatch::Alarm").values():
         assert "AlarmActions" not in alarm["Properties"]
+
+
+def test_alarms_may_publish_on_the_topic_that_mails(guest: Synthesized) -> None:
+    policy = guest.properties("AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+    allowed = {each["Principal"]["Service"]: each for each in policy if each["Effect"] == "Allow"}
+    assert set(allowed) == {"cloudwatch.amazonaws.com", "events.amazonaws.com"}
+    for statement in allowed.values():
+        assert statement["Action"] == "sns:Publish"
+    (denied,) = (each for each in policy if each["Effect"] == "Deny")
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert allowed["cloudwatch.amazonaws.com"]["Condition"] == {
+        "StringEquals": {"aws:SourceAccount": "111111111111"}
+    }

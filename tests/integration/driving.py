@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from grounding.handler import handler as grounding_handler
+from groundwire.adapters.sqs import HEAL
 from indexer.handler import handler as indexer_handler
 from tests.captured import Event, http_request, object_event, sqs_batch
 from tests.cloud import Cloud, lambda_context
@@ -47,8 +48,17 @@ def deliver(*bodies: Any) -> list[str]:
 
 
 def index(cloud: Cloud, *keys: str, name: str = "object_created", sequencer: str | None = None) -> None:
-    """Tells the indexer about objects of the cloud's bucket; every record must succeed."""
+    """Tells the indexer about objects of the cloud's bucket, and does the healing that follows."""
     assert deliver(*(object_event(cloud.bucket, key, name, sequencer) for key in keys)) == []
+    heal(cloud)
+
+
+def heal(cloud: Cloud) -> None:
+    """Hands the indexer what it put on its own queue, until nothing is left; repairs stay there."""
+    while waiting := [m for m in cloud.messages(cloud.queue) if HEAL in m["Body"]]:
+        assert deliver(*(message["Body"] for message in waiting)) == []
+        for message in waiting:
+            cloud.sqs.delete_message(QueueUrl=cloud.queue, ReceiptHandle=message["ReceiptHandle"])
 
 
 def upload(cloud: Cloud, files: dict[str, str | bytes]) -> None:

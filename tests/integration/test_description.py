@@ -45,6 +45,7 @@ def test_the_description_names_every_route(description: dict[str, Any]) -> None:
         ("post", "/v1/compose"),
         ("get", "/v1/documents"),
         ("get", "/v1/graph"),
+        ("get", "/v1/dependents"),
         ("get", "/healthz"),
         ("get", "/openapi.json"),
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from groundwire.adapters.sqs import REPAIR
 from groundwire.prefetch import Prefetch
 from tests.cloud import Cloud
 from tests.integration.driving import deliver, get, post, upload
@@ -251,7 +252,7 @@ def answers(cloud: Cloud) -> list[Any]:
 
 def repaired(cloud: Cloud) -> list[str]:
     """The keys that the grounding function asked the indexer to look at, and the queue is empty again."""
-    messages = cloud.messages(cloud.queue)
+    messages = [each for each in cloud.messages(cloud.queue) if REPAIR in each["Body"]]
     for each in messages:
         cloud.sqs.delete_message(QueueUrl=cloud.queue, ReceiptHandle=each["ReceiptHandle"])
     return sorted({doc["key"] for each in messages for doc in json.loads(each["Body"])["documents"]})

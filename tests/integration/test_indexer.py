@@ -45,7 +45,8 @@ def test_each_event_of_an_object_that_is_there_indexes_it(cloud: Cloud, name: st
     index(cloud, "a.md", name=name)
     node = stored(cloud, "a.md")
     assert node is not None
-    assert (node.title, node.mime_type, node.verdict) == ("A", "text/markdown", "valid")
+    assert (node.title, node.mime_type, node.verdict) == ("A", "text/markdown", "invalid")
+    assert [each.code for each in node.findings] == ["target_missing"]
     assert targets(cloud, "a.md") == ["b.md"]
     assert cloud.messages(cloud.dead_letters) == []
 
@@ -149,6 +150,7 @@ def broken_store(cloud: Cloud) -> Iterator[Misbehaving]:
         AWS_ENDPOINT_URL=server.endpoint,
         AWS_ENDPOINT_URL_DYNAMODB=cloud.endpoint,
         AWS_ENDPOINT_URL_SQS=cloud.endpoint,
+        AWS_ENDPOINT_URL_EVENTBRIDGE=cloud.endpoint,
     )
     yield server
     server.close()

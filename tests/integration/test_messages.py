@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import quote_plus
 from uuid import uuid4
 
 import pytest
@@ -53,8 +54,6 @@ POISON = {
     "NaN": "NaN",
     "another service's event": {"source": "aws.ec2", "detail-type": "x", "detail": {}},
     "an S3 event without a key": {"source": "aws.s3", "detail-type": "Object Created", "detail": {}},
-    "a direct notification": captured("s3_notification"),
-    "the test event of a direct notification": captured("s3_test_event"),
     "a repair of nothing": {"detail-type": REPAIR},
     "a repair of a number": {"detail-type": REPAIR, "documents": 7},
     "a repair without a key": {"detail-type": REPAIR, "documents": [{"root": "kb"}]},
@@ -99,3 +98,21 @@ def test_what_no_root_holds_is_acknowledged(kb: Cloud, bucket: str | None, key: 
     assert deliver(object_event(bucket or kb.bucket, key)) == []
     assert nodes(kb) == before
     assert taken(kb) == []
+
+
+@pytest.mark.parametrize("by_way_of_sns", [False, True])
+def test_a_direct_notification_is_decoded_once(kb: Cloud, by_way_of_sns: bool) -> None:
+    key = f"docs/{uuid4()} a+b%2Fc.md"
+    kb.put(key, "---\ntitle: Direct\n---\n")
+    notification = json.loads(json.dumps(captured("s3_notification")))
+    notification["Records"][0]["s3"]["bucket"]["name"] = kb.bucket
+    notification["Records"][0]["s3"]["object"]["key"] = quote_plus(key, safe="/")
+    message = {"Type": "Notification", "Message": json.dumps(notification)} if by_way_of_sns else notification
+    assert deliver(json.dumps(message)) == []
+    assert get("/v1/documents", uri=kb.uri(key)).json["title"] == "Direct"
+
+
+def test_the_test_event_of_a_notification_is_acknowledged(kb: Cloud) -> None:
+    before = nodes(kb)
+    assert deliver(json.dumps(captured("s3_test_event"))) == []
+    assert (nodes(kb), taken(kb)) == (before, [])

@@ -17,11 +17,10 @@ from groundwire.composition import CompositionBundle, CompositionLoader, Request
 from groundwire.deadline import Deadline
 from groundwire.documents import Context
 from groundwire.fetching import CanonicalDocumentFetcher
-from groundwire.indexing import Indexer
 from groundwire.pointers import Location
 from groundwire.ports import EdgeReader
 from groundwire.roots import StorageRoot, StorageRoots
-from tests.fakes import MemoryIndex, MemoryStore
+from tests.fakes import MemoryIndex, MemoryStore, indexer_over
 
 ROOT = StorageRoot("kb", "local", "kb")
 CONTEXT = Context(user_id=1, auditing_id=1)
@@ -193,7 +192,7 @@ def bundles(
 def indexed(store: MemoryStore) -> MemoryIndex:
     """The index of what the store holds now."""
     index = MemoryIndex()
-    indexer = Indexer(store, index)
+    indexer = indexer_over(store, index)
     for key in store.files:
         indexer.object_changed(at(key))
     return index

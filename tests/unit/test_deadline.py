@@ -198,6 +198,7 @@ def test_the_deadline_reaches_every_store_and_the_index() -> None:
     """The very same one, not a moment later."""
     store = MemoryStore({"a.md": page("b.md", NFC), "b.md": page(NFC), NFC: b""})
     index = indexed(store)
+    index.deadlines.clear()  # the indexer's own
     deadline = left(store, 60)
     search(store, {"maxDepth": 1, "maxDocs": 2}, workers=4, index=index, deadline=deadline)
     seen = [*store.deadlines, *index.deadlines]

@@ -1,6 +1,7 @@
 """Rules X-1 to X-4: an event is a hint; the object's current state becomes the node."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.errors import DocumentForbidden, Throttled, Unavailable
-from groundwire.indexing import Indexer
 from groundwire.limits import HEAD_BYTES
 from groundwire.nodes import Node, document_id
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoot
-from tests.fakes import MemoryIndex, MemoryStore, version_of
+from tests.fakes import MemoryIndex, MemoryStore, indexer_over, version_of
 
 KB = StorageRoot("kb", "s3", "kb")
 A = Location(KB, "sops/a.md")
@@ -29,7 +29,7 @@ class Workshop:
     def __init__(self, files: dict[str, bytes] | None = None) -> None:
         self.store = MemoryStore(files or {})
         self.index = MemoryIndex()
-        self.indexer = Indexer(self.store, self.index, lambda: NOW)
+        self.indexer = indexer_over(self.store, self.index, now=lambda: NOW)
 
     def changed(self, sequencer: str | None = None, location: Location = A) -> str:
         return self.indexer.object_changed(location, sequencer)
@@ -42,7 +42,9 @@ class Workshop:
 
 def content(node: Node | None) -> Node | None:
     """What a node says of its object, and nothing of when it was looked at; None for one that is gone."""
-    return replace(node, sequencer="", generation="", indexed_at="") if node and node.exists else None
+    if node is None or not node.exists:
+        return None
+    return replace(node, sequencer="", generation="", edge_generation="", indexed_at="")
 
 
 def test_a_new_object_becomes_a_node() -> None:
@@ -53,16 +55,32 @@ def test_a_new_object_becomes_a_node() -> None:
     assert (node.version, node.version_id, node.size_bytes) == (version_of(PAGE), None, len(PAGE))
     assert (node.mime_type, node.title, node.canonical_path) == ("text/markdown", "Leak", "sops/a.md")
     assert [(i.raw, i.key, i.code, i.line) for i in node.includes] == [
-        ("b.md", "sops/b.md", None, 4),
+        ("b.md", "sops/b.md", "target_missing", 4),
         ("/x", None, "include_absolute", 4),
         ("7", None, "include_not_string", 4),
         ("b.md", "sops/b.md", "include_duplicate", 4),
     ]
-    assert [f.code for f in node.findings] == ["include_not_string", "include_absolute", "include_duplicate"]
-    assert (node.finding_count, node.verdict) == (3, "invalid")
+    assert [f.code for f in node.findings] == [
+        "include_not_string",
+        "include_absolute",
+        "include_duplicate",
+        "target_missing",
+    ]
+    assert (node.finding_count, node.verdict) == (4, "invalid")
     assert node.fingerprint == f"{hashlib.sha256(PAGE).hexdigest()}:{len(PAGE)}"
     assert node.indexed_at == "2026-03-01T12:00:00.000+00:00"
     assert [target.key for target in node.targets()] == ["sops/b.md"]
+    assert (node.owes, node.announced) == ((), node.state)
+    assert node.generation != node.edge_generation, "judged by a write of its own, which puts no edges"
+
+
+def test_a_target_that_is_there_is_not_missing() -> None:
+    """I-5: what the index has decides, when the document is looked at."""
+    work = Workshop({A.key: b"---\nincludes: [b.md, c.md]\n---\n", "sops/b.md": b""})
+    work.changed("01", A.at("sops/b.md"))
+    work.changed("02")
+    assert [include.code for include in work.node().includes] == [None, "target_missing"]
+    assert [(f.code, f.line) for f in work.node().findings] == [("target_missing", 2)]
 
 
 def test_overwriting_replaces_and_deleting_leaves_a_tombstone() -> None:
@@ -92,8 +110,9 @@ def test_an_older_event_after_a_newer_one_is_superseded() -> None:
     work = Workshop({A.key: PAGE})
     work.changed("0000000002")
     work.store.failures[A.key] = Unavailable
+    before, writes = work.node(), work.index.writes
     assert work.changed("0000000001") == "superseded"
-    assert work.index.writes == 1
+    assert (work.node(), work.index.writes) == (before, writes)
 
 
 def test_the_same_event_twice_does_no_harm() -> None:
@@ -129,9 +148,9 @@ def test_a_repair_writes_nothing_where_nothing_changed() -> None:
     """B-9, X-9: a look that no event orders keeps the sequencer, and the order of later events with it."""
     work = Workshop({A.key: PAGE})
     work.changed("05")
-    before = work.node()
+    before, writes = work.node(), work.index.writes
     assert work.changed() == "unchanged"
-    assert (work.node(), work.index.writes) == (before, 1)
+    assert (work.node(), work.index.writes) == (before, writes)
     work.store.files[A.key] = b"new"
     assert work.changed() == "indexed"
     assert work.node().sequencer == before.sequencer
@@ -240,7 +259,7 @@ def test_only_the_head_of_an_object_is_read() -> None:
 
     body = PAGE + b"x" * HEAD_BYTES
     index = MemoryIndex()
-    Indexer(Watched({A.key: body}), index).object_changed(A)
+    indexer_over(Watched({A.key: body}), index).object_changed(A)
     node = index.node(A)
     assert asked == [65_536]
     assert node
@@ -270,17 +289,17 @@ def rival(sequencer: str) -> Callable[[MemoryIndex], None]:
 def test_a_lost_race_is_run_again() -> None:
     """X-2: the loser looks anew; a newer event's writer has the last word."""
     index = Contested([rival("01"), rival("02")])
-    assert Indexer(MemoryStore({A.key: PAGE}), index).object_changed(A, "05") == "indexed"
+    assert indexer_over(MemoryStore({A.key: PAGE}), index).object_changed(A, "05") == "indexed"
     assert index.stored[A.uri].version == version_of(PAGE)
     index = Contested([rival("09")])
-    assert Indexer(MemoryStore({A.key: PAGE}), index).object_changed(A, "05") == "superseded"
+    assert indexer_over(MemoryStore({A.key: PAGE}), index).object_changed(A, "05") == "superseded"
     assert index.stored[A.uri].version == "rival"
 
 
 def test_a_race_that_is_lost_again_and_again_comes_back_later() -> None:
     index = Contested([rival(f"0{n}") for n in range(9)])
     with pytest.raises(Unavailable):
-        Indexer(MemoryStore({A.key: PAGE}), index).object_changed(A)
+        indexer_over(MemoryStore({A.key: PAGE}), index).object_changed(A)
 
 
 STATES = st.lists(st.sampled_from([None, b"", PAGE, b"---\nincludes: [c.md]\n---\n"]), min_size=1, max_size=4)
@@ -320,3 +339,43 @@ def test_more_findings_than_are_stored_are_counted() -> None:
     work = Workshop({A.key: ("---\nincludes: [" + "/x, " * 90 + "]\n---\n").encode()})
     work.changed()
     assert (len(work.node().findings), work.node().finding_count) == (50, 90)
+
+
+def test_what_is_not_stored_weighs_all_the_same() -> None:
+    """The first finding of each code is stored, so verdict and codes are those of all findings."""
+    warnings = "".join(f"Include{'s' * (n % 2)}: {n}\n" for n in range(60))
+    work = Workshop({A.key: f"---\n{warnings}includes: [/x, b.md, c.md]\n---\n".encode()})
+    work.changed()
+    node = work.node()
+    stored = Counter(each.code for each in node.findings)
+    assert (stored["include_absolute"], stored["target_missing"], node.verdict) == (1, 1, "invalid")
+    counted = node.finding_count
+    work.store.files |= {"sops/b.md": b"", "sops/c.md": b""}
+    for sequencer, key in (("02", "sops/b.md"), ("03", "sops/c.md")):
+        work.changed(sequencer, A.at(key))
+    work.indexer.settle(A)
+    assert work.node().finding_count == counted - 2
+    assert "target_missing" not in {each.code for each in work.node().findings}
+
+
+def test_more_missing_targets_than_are_stored_are_counted_once() -> None:
+    """However often they are judged, and whatever comes back."""
+    names = [f"n{number}.md" for number in range(80)]
+    work = Workshop({A.key: f"---\nincludes: [{', '.join(names)}]\n---\n".encode()})
+    work.changed()
+    assert (len(work.node().findings), work.node().finding_count) == (50, 80)
+    work.store.files["sops/n79.md"] = b""
+    work.changed("02", A.at("sops/n79.md"))
+    work.indexer.settle(A)
+    assert (len(work.node().findings), work.node().finding_count) == (50, 79)
+
+
+def test_a_path_that_many_claim_is_a_finding_of_bounded_size() -> None:
+    work = Workshop({f"{'k' * 900}{n}.md": b"---\ncanonical_path: x.md\n---\n" for n in range(9)})
+    for _ in range(2):
+        for key in work.store.files:
+            work.changed(None, A.at(key))
+    for key in work.store.files:
+        (conflict,) = (f for f in work.node(A.at(key)).findings if f.code == "canonical_path_conflict")
+        assert len(conflict.message) <= 1_000
+        assert work.node(A.at(key)).finding_count == len(work.node(A.at(key)).findings)

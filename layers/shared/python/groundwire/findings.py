@@ -4,10 +4,10 @@ Findings are errors unless the contract calls them warning or information (spec 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from groundwire.limits import HEAD_BYTES, INCLUDES_PER_DOCUMENT, KEY_BYTES
+from groundwire.limits import HEAD_BYTES, INCLUDES_PER_DOCUMENT, KEY_BYTES, MESSAGE_CHARS_STORED
 
 Severity = Literal["error", "warning", "information"]
 Verdict = Literal["valid", "warnings", "invalid"]
@@ -57,6 +57,8 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "canonical_path_invalid": (_E, "Write a relative path from the storage root, like sops/x.md."),
     "canonical_path_mismatch": (_W, "Move the document to its canonical_path, or correct the key."),
     "canonical_path_conflict": (_E, "Give each document a canonical_path of its own."),
+    "canonical_path_missing": (_W, "Declare a canonical_path; until then the upload stays in the inbox."),
+    "placement_refused": (_E, "Declare a canonical_path below the folders that the inbox may place into."),
 }
 
 LOSES_INCLUDES: Final = frozenset(
@@ -86,6 +88,8 @@ class Finding:
     hint: str = ""
     loses_includes: bool = False
     """Whether includes may have been lost unseen (rule B-6)."""
+    moved_to: str | None = None
+    """The URI where a missing target's content is now, as far as its fingerprint tells (X-6)."""
 
     @property
     def severity(self) -> Severity:
@@ -112,3 +116,17 @@ def verdict(findings: Iterable[Finding]) -> Verdict:
     if _E in severities:
         return "invalid"
     return "warnings" if _W in severities else "valid"
+
+
+def kept(findings: Iterable[Finding], most: int) -> tuple[Finding, ...]:
+    """Findings as a node holds them: the first of each code whatever comes, then the others up to `most`.
+
+    So the verdict and the codes of what is kept are those of all.
+    """
+    cut = [replace(each, message=each.message[:MESSAGE_CHARS_STORED]) for each in findings]
+    firsts: dict[str, int] = {}
+    for number, each in enumerate(cut):
+        firsts.setdefault(each.code, number)
+    others = [number for number in range(len(cut)) if number not in firsts.values()]
+    chosen = sorted([*firsts.values(), *others[: max(0, most - len(firsts))]])
+    return tuple(cut[number] for number in chosen)

@@ -35,6 +35,13 @@ class Include:
     column: int
     key: str | None = None
     code: str | None = None
+    stored: str | None = None
+    """Where the target was found, if that is another Unicode form of `key` (I-5)."""
+
+    @property
+    def target(self) -> str | None:
+        """The key of the target document, found or not."""
+        return self.stored or self.key
 
     @property
     def counts(self) -> bool:
@@ -72,7 +79,7 @@ def declare(location: Location, mime_type: str, content: bytes, size: int) -> De
             findings.append(
                 finding(
                     "canonical_path_invalid",
-                    f"canonical_path {_quoted(block.canonical_path.text)} {path.problem}.",
+                    f"canonical_path {quoted(block.canonical_path.text)} {path.problem}.",
                     line=block.canonical_path.line,
                     column=block.canonical_path.column,
                 )
@@ -121,7 +128,7 @@ def _remark(include: Include, includes: tuple[Include, ...]) -> Finding | None:
     """The finding that goes with an entry's code; frontmatter.py has made those of I-2."""
     if include.code in (None, "include_not_string", "include_empty"):
         return None
-    raw = _quoted(include.raw or "")
+    raw = quoted(include.raw or "")
     if include.code == "include_duplicate":
         first = next(each for each in includes if each.key == include.key)
         message = f"{raw} names {include.key!r}, which line {first.line} already includes."
@@ -136,7 +143,8 @@ def _remark(include: Include, includes: tuple[Include, ...]) -> Finding | None:
     return finding(include.code or "", message, line=include.line, column=include.column)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """An author's text as a message shows it: escaped, and only its beginning."""
     return ascii(text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "...")
 
 

@@ -13,11 +13,23 @@ PERCENT_DECODINGS = 5
 """I-4: how often an entry is decoded while looking for a disguised path."""
 
 FINDINGS_STORED = 50
-"""Findings kept in a node; more are counted. A DynamoDB item holds 400 KB."""
+"""Findings kept in a node, and the first of each code beyond it; more are counted. An item holds 400 KB."""
 
 INCLUDE_CHARS_STORED, MESSAGE_CHARS_STORED = 256, 1_000
 """Characters of a title or an include as written, and of a finding's message, that a node holds: an alias
 may repeat 64 KB a hundred times."""
+
+HEALED_AT_ONCE = 50
+"""X-6: dependents judged again for one message; a hub's others follow in further messages."""
+
+LOOKS_AT_ONCE = 8
+"""X-9: documents that one reindexing function looks at side by side; below a client's ten connections."""
+
+NODES_SWEPT_AT_ONCE, SWEEP_PAGE_S = 500, 120.0
+"""X-9: items of the table that a reconcile reads for one page, and the time it gives the page's documents."""
+
+INDEX_READ_S = 20.0
+"""What the indexer waits for the index in all, before the record comes again."""
 
 MESSAGE_CHARS = 120
 """Characters of an author's text that a message quotes."""

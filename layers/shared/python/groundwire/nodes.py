@@ -40,27 +40,40 @@ class Node:
     canonical_path: str | None = None
     includes: tuple[Include, ...] = ()
     findings: tuple[Finding, ...] = ()
+    """Those of the document itself, as far as they are stored, and those about its targets and claims."""
     finding_count: int = 0
     """All findings, also those over the number that is stored."""
     verdict: Verdict = "valid"
-    """By the findings of the document itself; whether its targets exist is asked when it is read."""
     fingerprint: str = ""
     """SHA-256 of the first 65,536 bytes, and the size: what a moved document keeps."""
     sequencer: str = ""
     generation: str = ""
-    """A token that differs with every write; reverse edges carry their writer's."""
+    """A token that differs with every write; a write names the one it has seen."""
+    edge_generation: str = ""
+    """The token of the write that put the reverse edges, which carry it."""
     indexed_at: str = ""
+    owes: tuple[str, ...] = ()
+    """What must still be done about others because of this write: `dependents`, `claim:<path>`."""
+    announced: str = ""
+    """The state that was last published (X-7)."""
 
     @property
     def exists(self) -> bool:
         return self.version is not None
 
+    @property
+    def state(self) -> str:
+        """What a change of is worth an event: the version and what is found in it."""
+        if not self.exists:
+            return "removed"
+        codes = sorted({each.code for each in self.findings})
+        return ":".join([self.version or "", self.verdict, *codes])
+
     def targets(self) -> tuple[Location, ...]:
-        """The documents it includes, in order, each once."""
-        return tuple(self.location.at(each.key) for each in self.includes if each.counts and each.key)
+        """The documents it includes, in order, each once; where one was found, at its stored key."""
+        return tuple(self.location.at(each.target) for each in self.includes if each.counts and each.target)
 
     def lookups(self) -> tuple[Location, ...]:
         """Every key under which a target may be stored: its own, and its other Unicode forms (I-5)."""
-        return tuple(
-            self.location.at(form) for each in self.targets() for form in (each.key, *unicode_forms(each.key))
-        )
+        keys = (each.key for each in self.includes if each.counts and each.key)
+        return tuple(self.location.at(form) for key in keys for form in (key, *unicode_forms(key)))

@@ -11,6 +11,7 @@ from groundwire.deadline import Deadline
 from groundwire.documents import FetchedDocument
 from groundwire.nodes import Node
 from groundwire.pointers import Location
+from groundwire.roots import StorageRoot
 
 
 class DocumentFetcher(Protocol):
@@ -61,18 +62,63 @@ class EdgeReader(Protocol):
         ...
 
 
-class EdgeWriter(Protocol):
-    """The index, to write to."""
+class EdgeWriter(EdgeReader, Protocol):
+    """The index, to read and write; only the indexer has one."""
 
     def node(self, location: Location) -> Node | None:
         """The node as last written, read consistently."""
         ...
 
     def replace(self, node: Node, seen: Node | None) -> bool:
-        """Puts the node's reverse edges, then the node, then sweeps edges only `seen` had.
+        """Puts what points to the node (reverse edges, claim, fingerprint), then the node, then sweeps what
+        only `seen` had pointing to it.
 
         False, and nothing flipped, where the stored node is no longer `seen`.
         """
+        ...
+
+    def amend(self, node: Node, seen: Node) -> bool:
+        """Puts a node whose includes, claim and fingerprint are those of `seen`; False as above."""
+        ...
+
+    def dependents_page(
+        self, location: Location, cursor: str | None, limit: int
+    ) -> tuple[list[Location], str | None]:
+        """Some of the documents that name `location` or another Unicode form of it, and where to go on.
+
+        Confirmed by nobody: whoever reads their nodes sees whether they still do.
+        """
+        ...
+
+    def claimants(self, location: Location, canonical_path: str) -> list[Location]:
+        """Documents of the location's root whose living nodes claim `canonical_path`."""
+        ...
+
+    def alike(self, location: Location, fingerprint: str) -> list[Node]:
+        """Nodes of the location's root with this fingerprint, tombstones among them."""
+        ...
+
+    def located(self, root: StorageRoot, cursor: str | None, limit: int) -> tuple[list[Node], str | None]:
+        """Some of the living nodes of `root`, at most `limit`, and where to go on; in no order.
+
+        A page may be empty with more behind it: looking through everything is for reconciling only.
+        """
+        ...
+
+
+class EventSink(Protocol):
+    """Tells others what became of a document (X-7)."""
+
+    def publish(self, node: Node) -> None:
+        """One `Document Indexed` event; Unavailable where the bus does not take it."""
+        ...
+
+
+class HealingQueue(Protocol):
+    """Work that would not fit one invocation, put back on the indexer's queue (X-6)."""
+
+    def heal(self, target: Location, cursor: str | None = None) -> None:
+        """Asks for the dependents of `target` to be judged again, from `cursor` on."""
         ...
 
 

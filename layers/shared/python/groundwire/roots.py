@@ -40,6 +40,8 @@ class StorageRoot:
     """`*`, an IAM role or user ARN, `group:<id>` or `scope:<name>`; nobody where empty."""
     inbox_prefix: str = "inbox/"
     """C-4: relative to the root."""
+    inbox_destinations: tuple[str, ...] = ()
+    """C-4: folders below the root that the inbox may place into; anywhere outside the inbox where empty."""
 
     def uri(self, key: str) -> str:
         """The canonical URI of the document at the full key `key`."""
@@ -48,6 +50,16 @@ class StorageRoot:
     def contains(self, key: str) -> bool:
         """Whether `key` is a full key below the prefix, compared by whole segments."""
         return is_key(key) and (not self.prefix or key.startswith(self.prefix + "/"))
+
+    def full_key(self, relative_path: str) -> str:
+        """The full key of a path from the root."""
+        return f"{self.prefix}/{relative_path}" if self.prefix else relative_path
+
+    def may_place(self, relative_path: str) -> bool:
+        """Whether the inbox may place a document there, compared by whole segments."""
+        folders = [folder.strip("/") + "/" for folder in self.inbox_destinations]
+        outside = not relative_path.startswith(self.inbox_prefix)
+        return outside and (not folders or any(relative_path.startswith(each) for each in folders))
 
     def relative(self, key: str) -> str:
         """`key` without the prefix; the key must lie inside."""

@@ -26,6 +26,7 @@ class StorageRootSettings(BaseModel):
     force_path_style: bool = False
     readers: tuple[str, ...] = ()
     inbox_prefix: str = "inbox/"
+    inbox_destinations: tuple[str, ...] = ()
 
 
 def _from_json(value: Any) -> Any:
@@ -62,8 +63,17 @@ class _FunctionSettings(BaseModel):
         }
 
 
-class IndexerSettings(_FunctionSettings):
-    """The indexer's environment."""
+class ReindexSettings(_FunctionSettings):
+    """The environment of the functions that look at documents again (X-9)."""
+
+    index_queue_url: str = Field(alias="GROUNDWIRE_INDEX_QUEUE_URL")
+    """The indexer's own queue, for work that would not fit one invocation (X-6)."""
+    event_bus: str = Field(default="default", alias="GROUNDWIRE_EVENT_BUS")
+    """The name or ARN of the bus that hears of verdicts (X-7)."""
+
+
+class IndexerSettings(ReindexSettings):
+    """The indexer's environment: it does the same, and hears of more than it understands."""
 
     dead_letter_queue_url: str = Field(alias="GROUNDWIRE_DEAD_LETTER_QUEUE_URL")
     """Where a message that means nothing is kept for an operator to see (X-8)."""

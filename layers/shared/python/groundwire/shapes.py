@@ -34,6 +34,7 @@ def finding_json(finding: Finding) -> Json:
         "column": finding.column,
         "message": finding.message,
         "hint": finding.hint,
+        **({"movedTo": finding.moved_to} if finding.moved_to else {}),
     }
 
 
@@ -49,7 +50,7 @@ def include_json(include: Include, location: Location) -> Json:
         "raw": include.raw,
         "index": include.index,
         "line": include.line,
-        "target": location.at(include.key).uri if include.key is not None else None,
+        "target": location.at(include.target).uri if include.target is not None else None,
         "code": include.code,
     }
 

@@ -1,11 +1,13 @@
 """The include graph in DynamoDB: one table, nodes and reverse edges (design: one table).
 
-The node is the truth. A write puts the new reverse edges, flips the node in one conditional put, then
-sweeps edges that the flip made stale: a crash anywhere leaves edges that no node confirms, and readers
-ignore those. What was throttled is unknown, never missing.
+The node is the truth. A write puts what points to the node (reverse edges, its claim of a canonical_path, its
+fingerprint), flips the node in one conditional put, then sweeps pointers that the flip made stale: a crash
+anywhere leaves pointers that no node confirms, and readers ignore those. What was throttled is unknown, never
+missing.
 """
 
 import contextlib
+import hashlib
 import json
 import time
 import zlib
@@ -21,9 +23,10 @@ from groundwire.deadline import Deadline
 from groundwire.errors import Throttled, Unavailable
 from groundwire.findings import Finding
 from groundwire.includes import Include
+from groundwire.limits import INDEX_READ_S
 from groundwire.nodes import Node, document_id
 from groundwire.pointers import Location
-from groundwire.roots import StorageRoots
+from groundwire.roots import StorageRoot, StorageRoots
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -79,7 +82,9 @@ class DynamoEdgeIndex:
     def dependents(self, location: Location, *, deadline: Deadline, limit: int) -> tuple[list[Node], bool]:
         target = document_id(location)
         with ThreadPoolExecutor(min(self._shards, _QUERIES_AT_ONCE)) as pool:
-            shards = pool.map(lambda shard: self._shard(target, shard, deadline), range(self._shards))
+            shards = pool.map(
+                lambda shard: self._pointing(_reverse(target, shard), deadline), range(self._shards)
+            )
             parents = {parent.uri: parent for shard in shards for parent in shard}
         confirmed: list[Node] = []
         ordered = [parents[uri] for uri in sorted(parents)]
@@ -93,29 +98,85 @@ class DynamoEdgeIndex:
                 return confirmed[:limit], True
         return confirmed, False
 
-    def _shard(self, target: str, shard: int, deadline: Deadline) -> list[Location]:
-        """The parents that one shard of a target's reverse edges names, confirmed or not."""
+    def dependents_page(
+        self, location: Location, cursor: str | None, limit: int
+    ) -> tuple[list[Location], str | None]:
+        shard, _, after = (cursor or "0:").partition(":")
+        number, target = int(shard), document_id(location)
         parents: list[Location] = []
-        start: Item | None = None
-        while True:
+        while number < self._shards:
+            items, last = self._page(_reverse(target, number), after, limit - len(parents))
+            parents += self._locations(items)
+            if last is not None:
+                after = last
+            else:
+                number, after = number + 1, ""
+            if len(parents) >= limit and number < self._shards:
+                return parents, f"{number}:{after}"
+        return parents, None
+
+    def claimants(self, location: Location, canonical_path: str) -> list[Location]:
+        deadline = Deadline.after(INDEX_READ_S)
+        named = self._pointing(_claim(location, canonical_path), deadline)
+        nodes = self.nodes(named, deadline=deadline, consistent=True)
+        return [
+            node.location for node in nodes.values() if node.exists and node.canonical_path == canonical_path
+        ]
+
+    def alike(self, location: Location, fingerprint: str) -> list[Node]:
+        deadline = Deadline.after(INDEX_READ_S)
+        named = self._pointing(_alike(location, fingerprint), deadline)
+        nodes = self.nodes(named, deadline=deadline, consistent=True)
+        return [node for node in nodes.values() if node.fingerprint == fingerprint]
+
+    def located(self, root: StorageRoot, cursor: str | None, limit: int) -> tuple[list[Node], str | None]:
+        options: Any = {"Limit": limit}
+        if cursor:
+            partition, sort = json.loads(cursor)
+            options["ExclusiveStartKey"] = {"PK": {"S": partition}, "SK": {"S": sort}}
+        with self._errors():
+            reply: Any = self._client.scan(
+                TableName=self._table,
+                FilterExpression="begins_with(PK, :node) AND #root = :root AND attribute_exists(version)",
+                ExpressionAttributeNames={"#root": "root"},
+                ExpressionAttributeValues={":node": {"S": "D#"}, ":root": {"S": root.name}},
+                ConsistentRead=True,
+                **options,
+            )
+        last = reply.get("LastEvaluatedKey")
+        found = [node for item in reply["Items"] if (node := self._node(item))]
+        return found, _json([last["PK"]["S"], last["SK"]["S"]]) if last else None
+
+    def _pointing(self, partition: str, deadline: Deadline) -> list[Location]:
+        """The documents that a partition of pointers names, confirmed or not."""
+        found: list[Location] = []
+        after: str | None = ""
+        while after is not None:
             if deadline.passed():
-                raise Throttled(self._table, "the reverse edges could not be read in time")
-            page: Any = {"ExclusiveStartKey": start} if start else {}
-            with self._errors():
-                reply: Any = self._client.query(
-                    TableName=self._table,
-                    KeyConditionExpression="PK = :target",
-                    ExpressionAttributeValues={":target": {"S": f"R#{target}#{shard}"}},
-                    ConsistentRead=True,
-                    **page,
-                )
-            for item in reply["Items"]:
-                root = self._roots.by_name.get(item["root"]["S"])
-                if root:
-                    parents.append(Location(root, item["key"]["S"]))
-            start = reply.get("LastEvaluatedKey")
-            if not start:
-                return parents
+                raise Throttled(self._table, "the index could not be read in time")
+            items, after = self._page(partition, after)
+            found += self._locations(items)
+        return found
+
+    def _page(self, partition: str, after: str, limit: int | None = None) -> tuple[list[Item], str | None]:
+        """Items of a partition behind the sort key `after`, and the last one's where there are more."""
+        options: Any = {"Limit": limit} if limit else {}
+        if after:
+            options["ExclusiveStartKey"] = {"PK": {"S": partition}, "SK": {"S": after}}
+        with self._errors():
+            reply: Any = self._client.query(
+                TableName=self._table,
+                KeyConditionExpression="PK = :partition",
+                ExpressionAttributeValues={":partition": {"S": partition}},
+                ConsistentRead=True,
+                **options,
+            )
+        last = reply.get("LastEvaluatedKey")
+        return reply["Items"], last["SK"]["S"] if last else None
+
+    def _locations(self, items: Iterable[Item]) -> list[Location]:
+        named = ((self._roots.by_name.get(item["root"]["S"]), item["key"]["S"]) for item in items)
+        return [Location(root, key) for root, key in named if root]
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -127,22 +188,31 @@ class DynamoEdgeIndex:
         return self._node(reply["Item"]) if "Item" in reply else None
 
     def replace(self, node: Node, seen: Node | None) -> bool:
-        self._put_reverse_edges(node)
-        if not self._flip(node, seen):
-            return False
-        kept = {target.key for target in node.targets()}
-        for target in seen.targets() if seen else ():
-            if target.key not in kept:
-                self._sweep(node, target, seen.generation if seen else "")
-        return True
-
-    def _put_reverse_edges(self, node: Node) -> None:
-        puts = [
-            {"PutRequest": {"Item": self._reverse_edge(node, target, position)}}
-            for position, target in enumerate(node.targets())
-        ]
+        pointers = self._pointers(node)
+        puts = [{"PutRequest": {"Item": self._pointer(partition, node)}} for partition in pointers]
         for start in range(0, len(puts), _BATCH_WRITE):
             self._write(puts[start : start + _BATCH_WRITE])
+        if not self._flip(node, seen):
+            return False
+        if seen:
+            for partition in self._pointers(seen) - pointers:
+                self._sweep(partition, node, seen.edge_generation)
+        return True
+
+    def amend(self, node: Node, seen: Node) -> bool:
+        # Pointers keep the generation of the write that put them: only that one's successor sweeps them.
+        return self._flip(node, seen)
+
+    def _pointers(self, node: Node) -> set[str]:
+        """The partitions in which the node must be found: by its targets, its claim, its content."""
+        parent = document_id(node.location)
+        shard = zlib.crc32(parent.encode()) % self._shards
+        partitions = {_reverse(document_id(target), shard) for target in node.lookups()}
+        if node.canonical_path is not None:
+            partitions.add(_claim(node.location, node.canonical_path))
+        if node.fingerprint:
+            partitions.add(_alike(node.location, node.fingerprint))
+        return partitions
 
     def _write(self, requests: Sequence[Any]) -> None:
         pending: Any = requests
@@ -183,14 +253,13 @@ class DynamoEdgeIndex:
             return bool(stored.get("gen", {}).get("S") == node.generation)
         return True
 
-    def _sweep(self, node: Node, target: Location, generation: str) -> None:
-        """Deletes a stale reverse edge, unless a newer writer has already put it back."""
-        key = self._reverse_key(node, target)
+    def _sweep(self, partition: str, node: Node, generation: str) -> None:
+        """Deletes a stale pointer, unless a newer writer has already put it back."""
         try:
             with self._errors():
                 self._client.delete_item(
                     TableName=self._table,
-                    Key=key,
+                    Key={"PK": {"S": partition}, "SK": {"S": document_id(node.location)}},
                     ConditionExpression="gen = :seen",
                     ExpressionAttributeValues={":seen": {"S": generation}},
                 )
@@ -198,18 +267,13 @@ class DynamoEdgeIndex:
             if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
                 raise
 
-    def _reverse_key(self, node: Node, target: Location) -> Item:
-        parent = document_id(node.location)
-        shard = zlib.crc32(parent.encode()) % self._shards
-        return {"PK": {"S": f"R#{document_id(target)}#{shard}"}, "SK": {"S": parent}}
-
-    def _reverse_edge(self, node: Node, target: Location, position: int) -> Item:
+    def _pointer(self, partition: str, node: Node) -> Item:
         return {
-            **self._reverse_key(node, target),
+            "PK": {"S": partition},
+            "SK": {"S": document_id(node.location)},
             "root": {"S": node.location.root.name},
             "key": {"S": node.location.key},
-            "position": {"N": str(position)},
-            "gen": {"S": node.generation},
+            "gen": {"S": node.edge_generation},
         }
 
     def _node(self, item: Item) -> Node | None:
@@ -232,6 +296,22 @@ class DynamoEdgeIndex:
             raise
         except BotoCoreError as error:
             raise Unavailable(self._table, f"no answer ({type(error).__name__})") from error
+
+
+def _reverse(target: str, shard: int) -> str:
+    return f"R#{target}#{shard}"
+
+
+def _claim(location: Location, canonical_path: str) -> str:
+    return f"P#{location.root.name}#{_short(canonical_path)}"
+
+
+def _alike(location: Location, fingerprint: str) -> str:
+    return f"H#{location.root.name}#{_short(fingerprint)}"
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _node_key(identity: str) -> Item:
@@ -258,11 +338,19 @@ def _item(node: Node) -> Item:
         "fingerprint": {"S": node.fingerprint},
         "seq": {"S": node.sequencer},
         "gen": {"S": node.generation},
+        "edgeGen": {"S": node.edge_generation},
+        "owes": {"S": _json(node.owes)},
+        "announced": {"S": node.announced},
         "indexedAt": {"S": node.indexed_at},
-        "includes": {"S": _json([[i.index, i.raw, i.line, i.column, i.key, i.code] for i in node.includes])},
+        "includes": {
+            "S": _json([[i.index, i.raw, i.line, i.column, i.key, i.code, i.stored] for i in node.includes])
+        },
         "findings": {
             "S": _json(
-                [[f.code, f.message, f.line, f.column, f.hint, f.loses_includes] for f in node.findings]
+                [
+                    [f.code, f.message, f.line, f.column, f.hint, f.loses_includes, f.moved_to]
+                    for f in node.findings
+                ]
             )
         },
         "findingCount": {"N": str(node.finding_count)},
@@ -292,16 +380,16 @@ def _from_item(item: Item, location: Location) -> Node:
         mime_type=item["mime"]["S"],
         title=text("title"),
         canonical_path=text("canonicalPath"),
-        includes=tuple(
-            Include(index, raw, line, column, key, code)
-            for index, raw, line, column, key, code in json.loads(item["includes"]["S"])
-        ),
+        includes=tuple(Include(*values) for values in json.loads(item["includes"]["S"])),
         findings=tuple(Finding(*values) for values in json.loads(item["findings"]["S"])),
         finding_count=int(item["findingCount"]["N"]),
         verdict=item["verdict"]["S"],
         fingerprint=item["fingerprint"]["S"],
         sequencer=item["seq"]["S"],
         generation=item["gen"]["S"],
+        edge_generation=item["edgeGen"]["S"],
+        owes=tuple(json.loads(item["owes"]["S"])),
+        announced=item["announced"]["S"],
         indexed_at=item["indexedAt"]["S"],
     )
 

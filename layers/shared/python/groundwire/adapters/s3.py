@@ -46,6 +46,7 @@ _DOWNLOAD_FOR = timedelta(minutes=10)
 _MISSING = frozenset({"NoSuchKey", "NoSuchVersion", "NoSuchBucket", "404"})
 _DENIED = frozenset({"AccessDenied", "403", "AllAccessDisabled"})
 _THROTTLED = frozenset({"SlowDown", "503", "Throttling", "ThrottlingException", "RequestLimitExceeded"})
+_CHANGED = frozenset({"PreconditionFailed", "412"})
 _WRONG_REGION = frozenset({"PermanentRedirect", "301", "AuthorizationHeaderMalformed"})
 
 
@@ -86,6 +87,35 @@ class S3DocumentFetcher:
             with contextlib.suppress(_AskBoto3):
                 return self._head_fast(location, max_bytes)
         return self._head_exact(location, max_bytes)
+
+    def copy(self, source: Location, destination: Location, version: str) -> str:
+        """Copies the object of this version within its root, on the server; the copy's version."""
+        root = source.root
+        with _botocore_errors(source.uri):
+            try:
+                reply = self._boto3(root).copy_object(
+                    Bucket=root.bucket,
+                    Key=destination.key,
+                    CopySource={"Bucket": root.bucket, "Key": source.key},
+                    CopySourceIfMatch=version,
+                    MetadataDirective="COPY",
+                )
+            except ClientError as error:
+                if error.response["Error"]["Code"] in _CHANGED:
+                    raise DocumentNotFound(source.uri, "the object was replaced meanwhile") from error
+                raise
+        return _etag(reply["CopyObjectResult"]["ETag"])
+
+    def remove(self, location: Location, version: str) -> None:
+        """Removes the object if this is still its version."""
+        with _botocore_errors(location.uri):
+            try:
+                self._boto3(location.root).delete_object(
+                    Bucket=location.root.bucket, Key=location.key, IfMatch=version
+                )
+            except ClientError as error:
+                if error.response["Error"]["Code"] not in _CHANGED | _MISSING:
+                    raise
 
     def sign(self, location: Location) -> DownloadUrl | None:
         """A presigned GET of the current object; None for a key that HTTP clients would rewrite."""

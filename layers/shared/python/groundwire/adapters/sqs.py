@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 REPAIR = "Groundwire Repair"
 """The `detail-type` of a message that asks for documents to be indexed again."""
+HEAL = "Groundwire Heal"
+"""The `detail-type` of a message that asks for a document's dependents to be judged again."""
 
 
-class SqsRepairQueue:
-    """Puts repair requests on the indexer's queue (B-9)."""
+class SqsIndexQueue:
+    """The indexer's queue, to put work on: a RepairQueue and a HealingQueue."""
 
     def __init__(self, client: "SQSClient", url: str) -> None:
         self._client = client
@@ -27,6 +29,11 @@ class SqsRepairQueue:
         """One message for all of them; Unavailable where the queue does not take it."""
         documents = [{"root": each.root.name, "key": each.key} for each in locations]
         _send(self._client, self._url, json.dumps({"detail-type": REPAIR, "documents": documents}))
+
+    def heal(self, target: Location, cursor: str | None = None) -> None:
+        """One message; Unavailable where the queue does not take it."""
+        message = {"detail-type": HEAL, "root": target.root.name, "key": target.key, "cursor": cursor}
+        _send(self._client, self._url, json.dumps(message))
 
 
 class SqsDeadLetters:
