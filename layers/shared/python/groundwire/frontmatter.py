@@ -184,8 +184,7 @@ class _Masks:
 
 def _compose(block: str) -> Frontmatter:
     masks = _Masks(block)
-    # The line end in front stands for the opening fence: marks then count from it, and a U+FEFF that
-    # opens the block is the author's character, which libyaml drops at the very start of its input.
+    # The line end in front stands for the opening fence: marks then count from it.
     text = "\n" + masks.hide(block)
     try:
         node = _Composer(text).get_single_node()

@@ -63,15 +63,19 @@ _Grown = tuple[dict[str, Node | None], list[CompositionEdge], bool]
 def _included(level: Sequence[Node], index: EdgeReader, deadline: Deadline, distance: int) -> _Grown:
     wanted: dict[str, Location] = {}
     edges: list[CompositionEdge] = []
+    truncated = False
     for node in level:
         for include in node.includes:
-            if include.counts and include.key:
-                target = node.location.at(include.key)
+            if include.counts and include.target:
+                target = node.location.at(include.target)
+                if target.uri not in wanted and len(wanted) >= GRAPH_NODES:
+                    truncated = True
+                    continue
                 wanted[target.uri] = target
                 edges.append(CompositionEdge(node.location.uri, target.uri, include.raw or "", distance))
     nodes = index.nodes(wanted.values(), deadline=deadline) if wanted else {}
     living = {uri: node for uri, node in nodes.items() if node.exists}
-    return {uri: living.get(uri) for uri in wanted}, edges, False
+    return {uri: living.get(uri) for uri in wanted}, edges, truncated
 
 
 def _including(level: Sequence[Node], index: EdgeReader, deadline: Deadline, distance: int) -> _Grown:
@@ -83,6 +87,6 @@ def _including(level: Sequence[Node], index: EdgeReader, deadline: Deadline, dis
         truncated = truncated or more
         for parent in parents:
             found[parent.location.uri] = parent
-            raw = next((i.raw for i in parent.includes if i.counts and i.key == node.location.key), None)
+            raw = next((i.raw for i in parent.includes if i.counts and i.target == node.location.key), None)
             edges.append(CompositionEdge(parent.location.uri, node.location.uri, raw or "", distance))
     return found, edges, truncated
