@@ -56,6 +56,7 @@ class Deployment:
     queue_url: str
     dead_letter_queue_url: str
     bucket: str
+    table: str
 
 
 def deploy(emulator: Emulator, purpose: str) -> Deployment:
@@ -100,6 +101,7 @@ def _deployment(outputs: Mapping[str, str]) -> Deployment:
         queue_url=outputs["IndexerQueueUrl"],
         dead_letter_queue_url=outputs["DeadLetterQueueUrl"],
         bucket=outputs["DocumentsBucket"],
+        table=outputs["TableName"],
     )
 
 

@@ -221,16 +221,18 @@ def _token() -> str:
 
 def _owing(node: Node, seen: Node | None) -> Node:
     """The node with what its write owes others, and what the last one may not have paid."""
+    before = seen if seen is not None and seen.exists else None
+    after = node if node.exists else None
     debts = dict.fromkeys(seen.owes if seen else ())
-    came_or_went = (seen is not None and seen.exists) != node.exists
-    if came_or_went:
+    if (before is None) != (after is None):
         debts[_DEPENDENTS] = None
-    contents = {seen.fingerprint if seen else "", node.fingerprint} - {""}
-    if came_or_went or len(contents) > 1:
-        debts |= {f"{_MOVED}:{each}": None for each in sorted(contents)}
-    claims = {seen.canonical_path if seen else None, node.canonical_path} - {None}
-    if came_or_went or len(claims) > 1:
-        debts |= {f"{_CLAIM}:{each}": None for each in sorted(map(str, claims))}
+    # A tombstone keeps its fingerprint, for that is how a moved document is found.
+    contents = (before.fingerprint if before else "", node.fingerprint)
+    if contents[0] != contents[1] or after is None:
+        debts |= {f"{_MOVED}:{each}": None for each in contents if each}
+    claims = (before.canonical_path if before else None, after.canonical_path if after else None)
+    if claims[0] != claims[1]:
+        debts |= {f"{_CLAIM}:{each}": None for each in claims if each is not None}
     return replace(node, owes=tuple(debts), announced=seen.announced if seen else "")
 
 
