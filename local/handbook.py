@@ -7,7 +7,7 @@ document was imported with. Two of them lead nowhere on purpose, to show what is
 import http
 import mimetypes
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,9 +84,10 @@ def wait_until_indexed(
 ) -> dict[str, Mapping[str, Any]]:
     """What the API says about each document, by key, once it knows all of them. Raises IndexingError."""
     known: dict[str, Mapping[str, Any]] = {}
+    uploaded = {f"s3://{bucket}/{document.key}" for document in chosen}
     until = time.monotonic() + INDEXING_SECONDS
     for document in chosen:
-        while not (found := _indexed(api, bucket, document.key)):
+        while not (found := _indexed(api, bucket, document.key)) or not _is_healed(found, uploaded):
             if time.monotonic() > until:
                 raise IndexingError(
                     f"After {INDEXING_SECONDS:.0f} s {len(known)} of {len(chosen)} documents were indexed,"
@@ -96,9 +97,15 @@ def wait_until_indexed(
             time.sleep(0.1)
         known[document.key] = found
         progress(len(known))
-    # An include is missing for as long as its target is not indexed: who was early is asked again.
-    early = {key for key, document in known.items() if document["verdict"] == "invalid"}
-    return known | {key: found for key in early if (found := _indexed(api, bucket, key))}
+    return known
+
+
+def _is_healed(document: Mapping[str, Any], uploaded: Collection[str]) -> bool:
+    """Whether no include counts as missing whose target was uploaded, perhaps after it (X-6)."""
+    return not any(
+        include["code"] == "target_missing" and include["target"] in uploaded
+        for include in document["includes"]
+    )
 
 
 def _indexed(api: Api, bucket: str, key: str) -> Mapping[str, Any] | None:
