@@ -78,8 +78,8 @@ class Indexer:
                 node = self._tombstone(seen, padded or seen.sequencer)
             elif not padded and seen and _same(node, seen):
                 return "unchanged"
-            # Judged before it can be read: nobody sees a verdict that looks at no target. `settle` looks again
-            # once the node's own pointers can be seen by others.
+            # Judged before it can be read: nobody sees a verdict that looks at no target. `settle` looks
+            # again once others can see the node's own pointers.
             node = judged(node, self._surroundings(node)) if node.exists else node
             if self._index.replace(_owing(node, seen), seen):
                 return "indexed" if node.exists else "removed"
