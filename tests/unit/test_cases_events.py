@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from groundwire.adapters.dynamodb import DynamoEdgeIndex
 from groundwire.deadline import Deadline
 from groundwire.nodes import Node
 from groundwire.pointers import Location
@@ -12,6 +13,7 @@ from groundwire.roots import StorageRoot, StorageRoots
 from indexer.messages import Heal, UnknownMessage, tasks
 from tests.cases import cases, content
 from tests.fakes import MemoryBus, MemoryIndex, MemoryStore, indexer_over
+from tests.table import MemoryTable
 
 
 def root_of(case: dict[str, Any]) -> StorageRoot:
@@ -66,3 +68,13 @@ def test_events(case: dict[str, Any]) -> None:
     root, index = root_of(case), MemoryIndex()
     deliver(case, root, index)
     check(case, root, index, list(index.stored.values()))
+
+
+@pytest.mark.parametrize("case", cases("events"))
+def test_events_by_the_calls_of_dynamodb(case: dict[str, Any]) -> None:
+    """The real adapter, over a table that answers its calls."""
+    root, table = root_of(case), MemoryTable()
+    index = DynamoEdgeIndex(table, "t", StorageRoots([root]), shards=4)  # type: ignore[arg-type]
+    deliver(case, root, index)
+    keys = [item["key"]["S"] for (_, kind), item in table.items.items() if kind == "D"]
+    check(case, root, index, [node for key in keys if (node := index.node(Location(root, key)))])
