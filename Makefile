@@ -7,7 +7,7 @@ port ?=
 run := PATH="$(CURDIR)/.venv/bin:$(CURDIR)/.build/bin:$$PATH"
 cdk := $(run) CDK_DISABLE_CLI_TELEMETRY=true CDK_DISABLE_VERSION_CHECK=1 node node_modules/aws-cdk/bin/cdk
 
-.PHONY: help prepare demo up test check lint-fix synth deploy clean
+.PHONY: help prepare demo up test check lint-fix bench synth deploy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,10 @@ check: prepare ## ruff and mypy
 lint-fix: prepare ## let ruff mend what it can
 	@$(run) ruff check --fix
 	@$(run) ruff format
+
+bench: prepare ## measure, each beside its reference; a minute
+	@$(run) python -m bench.bundles
+	@$(run) python -m bench.shards
 
 synth: prepare ## the CloudFormation template of one environment [env=dev]
 	@$(cdk) synth -c environment=$(env) --no-notices
