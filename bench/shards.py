@@ -1,7 +1,7 @@
 """What sharding a target's reverse edges is worth: `python -m bench.shards`.
 
 Many documents that include one glossary are written at the same time, through the real adapter. The table is
-in memory and keeps DynamoDB's bound of 1,000 writes a second to one partition key, by letting writers wait; it
+in memory and keeps DynamoDB's bound of 1,000 writes a second to a partition key, by letting writers wait; it
 has no other cost, so what is measured is that bound. The ratio is what holds; equal dependents are asserted.
 """
 
