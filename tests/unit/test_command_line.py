@@ -85,7 +85,7 @@ def test_each_folder_below_is_linted_in_its_own_root(
     assert [(each["uri"], each["verdict"]) for each in result["documents"]] == [
         ("local://nested/a.md", "valid")
     ]
-    status, result = run_json(capsys, "lint", "--json", "--root", folder, folder)
+    _, result = run_json(capsys, "lint", "--json", "--root", folder, folder)
     assert [codes(each) for each in result["documents"]] == [["canonical_path_mismatch"]]
 
 
