@@ -81,7 +81,7 @@ def test_each_folder_below_is_linted_in_its_own_root(
     nested.mkdir()
     (nested / "groundwire.toml").touch()
     write(nested, a="---\ncanonical_path: a.md\n---\n")
-    status, result = run_json(capsys, "lint", "--json", folder)
+    _, result = run_json(capsys, "lint", "--json", folder)
     assert [(each["uri"], each["verdict"]) for each in result["documents"]] == [
         ("local://nested/a.md", "valid")
     ]
