@@ -4,6 +4,7 @@ GroundwireError
 ├── InvalidRequest          the caller's input is wrong; says which field and what to do
 ├── ConfigurationError      the deployment is wrong; nothing a caller can mend
 ├── PointerRefused          a pointer or URI that leads nowhere we may look; carries a G-3 code
+├── ImportRefused           a document that a File Search store will never take (X-10)
 └── FetchError              a document could not be had; carries a B-3 code
     ├── DocumentNotFound    not_found
     ├── DocumentForbidden   forbidden   (to callers it looks like not_found, rule Z-1)
@@ -40,6 +41,16 @@ class PointerRefused(GroundwireError):
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class ImportRefused(GroundwireError):
+    """A File Search store will never take this document; `code` is the service's status."""
+
+    def __init__(self, uri: str, code: str, detail: str) -> None:
+        super().__init__(f"{uri}: {detail}")
+        self.uri = uri
         self.code = code
         self.detail = detail
 

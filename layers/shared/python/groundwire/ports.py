@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from groundwire.catalogue import CatalogueEntry, Listing
 from groundwire.deadline import Deadline
 from groundwire.documents import FetchedDocument
 from groundwire.nodes import Node
@@ -126,3 +127,76 @@ class RepairQueue(Protocol):
     """Asks the indexer to look at documents again (B-9); the indexer is the index's only writer."""
 
     def request(self, locations: Iterable[Location]) -> None: ...
+
+
+class FileSearchStores(Protocol):
+    """Gemini's File Search stores, to read from; `store` and `name` are resource names."""
+
+    def page(
+        self, store: str, cursor: str | None, *, deadline: Deadline
+    ) -> tuple[list[CatalogueEntry], str | None]:
+        """Some of the store's documents in order of creation, and where to go on; a page may be empty.
+
+        DocumentNotFound where there is no such store.
+        """
+        ...
+
+    def document(self, name: str, *, deadline: Deadline) -> CatalogueEntry:
+        """One document; DocumentNotFound where there is none of this name."""
+        ...
+
+
+class FileSearchImports(FileSearchStores, Protocol):
+    """The same, to write; only the importer has one."""
+
+    def upload(
+        self,
+        store: str,
+        content: bytes,
+        *,
+        display_name: str,
+        mime_type: str,
+        metadata: Mapping[str, str],
+        deadline: Deadline,
+    ) -> CatalogueEntry:
+        """The new document once it is active, beside any older one of this name.
+
+        ImportRefused where the service will never take this document.
+        """
+        ...
+
+    def remove(self, name: str, *, deadline: Deadline) -> None:
+        """Deletes the document and its chunks; no error where it is gone."""
+        ...
+
+
+class Catalogue(Protocol):
+    """What is known of the documents in File Search stores (G-2)."""
+
+    def named(self, names: Iterable[str], *, deadline: Deadline) -> Mapping[str, CatalogueEntry]:
+        """Entries by resource name; absent where none is known."""
+        ...
+
+    def titled(self, store: str, display_name: str, *, deadline: Deadline) -> list[CatalogueEntry]:
+        """Entries of the store with exactly this display name, in no order."""
+        ...
+
+    def listing(self, store: str, *, deadline: Deadline) -> Listing | None:
+        """How far the store was listed; None where nobody ever began."""
+        ...
+
+
+class CatalogueWriter(Catalogue, Protocol):
+    """The catalogue, to read and write."""
+
+    def put(self, entries: Iterable[CatalogueEntry], *, expires: float | None = None) -> None:
+        """Adds or replaces entries, until `expires` (seconds since the epoch) where it is given."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Forgets the entry of this resource name."""
+        ...
+
+    def listed(self, store: str, listing: Listing) -> None:
+        """Notes how far the store was listed."""
+        ...
