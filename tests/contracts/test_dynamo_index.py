@@ -83,7 +83,7 @@ def crash(call: Call) -> Call:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-off waits a random part of its pause: none of it, here."""
-    monkeypatch.setattr("groundwire.adapters.dynamodb.random", lambda: 0.0)
+    monkeypatch.setattr("groundwire.adapters.dynamo_errors.random", lambda: 0.0)
 
 
 def rows(cloud: Cloud, kind: str) -> list[dict[str, Any]]:

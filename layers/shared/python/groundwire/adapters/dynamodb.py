@@ -6,21 +6,20 @@ anywhere leaves pointers that no node confirms, and readers ignore those. What w
 missing.
 """
 
-import contextlib
 import hashlib
 import json
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from random import random
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
+from groundwire.adapters.dynamo_errors import ATTEMPTS, back_off, dynamo_errors, pause
 from groundwire.deadline import Deadline
-from groundwire.errors import Throttled, Unavailable
+from groundwire.errors import Throttled
 from groundwire.findings import Finding
 from groundwire.includes import Include
 from groundwire.limits import INDEX_READ_S
@@ -32,13 +31,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _BATCH_GET, _BATCH_WRITE = 100, 25
-_ATTEMPTS = 8
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
 _QUERIES_AT_ONCE = 8
-_THROTTLED = frozenset(
-    {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
-)
-_UNAVAILABLE = frozenset({"InternalServerError", "TransactionConflictException", "ServiceUnavailable"})
 
 Item = dict[str, Any]
 
@@ -62,12 +56,12 @@ class DynamoEdgeIndex:
         found: dict[str, Node] = {}
         attempts = 0
         while wanted:
-            if attempts >= _ATTEMPTS or deadline.passed():
+            if attempts >= ATTEMPTS or deadline.passed():
                 raise Throttled(self._table, f"{len(wanted)} nodes could not be read in time")
             batch = [wanted.popleft() for _ in range(min(_BATCH_GET, len(wanted)))]
             request: Any = {"Keys": [_node_key(each) for each in batch], "ConsistentRead": consistent}
             reply: Any
-            with self._errors():
+            with dynamo_errors(self._table):
                 reply = self._client.batch_get_item(RequestItems={self._table: request})
             for item in reply["Responses"].get(self._table, ()):
                 if node := self._node(item):
@@ -76,7 +70,7 @@ class DynamoEdgeIndex:
             if left:
                 wanted.extend(key["PK"]["S"].removeprefix("D#") for key in left)
                 attempts += 1
-                _back_off(attempts, deadline)
+                back_off(attempts, deadline)
         return found
 
     def dependents(self, location: Location, *, deadline: Deadline, limit: int) -> tuple[list[Node], bool]:
@@ -134,7 +128,7 @@ class DynamoEdgeIndex:
         if cursor:
             partition, sort = json.loads(cursor)
             options["ExclusiveStartKey"] = {"PK": {"S": partition}, "SK": {"S": sort}}
-        with self._errors():
+        with dynamo_errors(self._table):
             reply: Any = self._client.scan(
                 TableName=self._table,
                 FilterExpression="begins_with(PK, :node) AND #root = :root AND attribute_exists(version)",
@@ -163,7 +157,7 @@ class DynamoEdgeIndex:
         options: Any = {"Limit": limit} if limit else {}
         if after:
             options["ExclusiveStartKey"] = {"PK": {"S": partition}, "SK": {"S": after}}
-        with self._errors():
+        with dynamo_errors(self._table):
             reply: Any = self._client.query(
                 TableName=self._table,
                 KeyConditionExpression="PK = :partition",
@@ -181,7 +175,7 @@ class DynamoEdgeIndex:
     # -- writing -------------------------------------------------------------------------------
 
     def node(self, location: Location) -> Node | None:
-        with self._errors():
+        with dynamo_errors(self._table):
             reply: Any = self._client.get_item(
                 TableName=self._table, Key=_node_key(document_id(location)), ConsistentRead=True
             )
@@ -216,13 +210,13 @@ class DynamoEdgeIndex:
 
     def _write(self, requests: Sequence[Any]) -> None:
         pending: Any = requests
-        for attempt in range(_ATTEMPTS):
-            with self._errors():
+        for attempt in range(ATTEMPTS):
+            with dynamo_errors(self._table):
                 reply = self._client.batch_write_item(RequestItems={self._table: pending})
             pending = reply.get("UnprocessedItems", {}).get(self._table)
             if not pending:
                 return
-            time.sleep(_pause(attempt))
+            time.sleep(pause(attempt))
         raise Throttled(self._table, f"{len(pending)} reverse edges could not be written")
 
     def _flip(self, node: Node, seen: Node | None) -> bool:
@@ -238,7 +232,7 @@ class DynamoEdgeIndex:
                 "ExpressionAttributeValues": {":seen": {"S": seen.generation}},
             }
         try:
-            with self._errors():
+            with dynamo_errors(self._table):
                 self._client.put_item(
                     TableName=self._table,
                     Item=_item(node),
@@ -256,7 +250,7 @@ class DynamoEdgeIndex:
     def _sweep(self, partition: str, node: Node, generation: str) -> None:
         """Deletes a stale pointer, unless a newer writer has already put it back."""
         try:
-            with self._errors():
+            with dynamo_errors(self._table):
                 self._client.delete_item(
                     TableName=self._table,
                     Key={"PK": {"S": partition}, "SK": {"S": document_id(node.location)}},
@@ -282,21 +276,6 @@ class DynamoEdgeIndex:
         expired = "expires" in item and int(item["expires"]["N"]) <= time.time()
         return None if root is None or expired else _from_item(item, Location(root, item["key"]["S"]))
 
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        """The one exception map: what is worth a retry becomes Unavailable, the rest is a bug."""
-        try:
-            yield
-        except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code in _THROTTLED:
-                raise Throttled(self._table, code) from error
-            if code in _UNAVAILABLE:
-                raise Unavailable(self._table, code) from error
-            raise
-        except BotoCoreError as error:
-            raise Unavailable(self._table, f"no answer ({type(error).__name__})") from error
-
 
 def _reverse(target: str, shard: int) -> str:
     return f"R#{target}#{shard}"
@@ -316,14 +295,6 @@ def _short(text: str) -> str:
 
 def _node_key(identity: str) -> Item:
     return {"PK": {"S": f"D#{identity}"}, "SK": {"S": "D"}}
-
-
-def _pause(attempt: int) -> float:
-    return float(0.05 * 2**attempt * random())  # noqa: S311 - jitter, not a secret
-
-
-def _back_off(attempt: int, deadline: Deadline) -> None:
-    time.sleep(min(_pause(attempt), deadline.left()))
 
 
 def _item(node: Node) -> Item:
