@@ -1,12 +1,15 @@
 """What is known of the documents in File Search stores (G-2): which document of ours each one was made from.
 
-Values only. A store is listed into the catalogue, or filled by our own importer; both write the same entries.
+A store is listed into the catalogue, or filled by our own importer; both write the same entries.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
+
+from groundwire.deadline import Deadline
 
 EntryState = Literal["pending", "active", "failed"]
 GROUNDWIRE_ID: Final = "groundwire_id"
@@ -67,3 +70,39 @@ def newest(entries: Iterable[CatalogueEntry]) -> Sequence[CatalogueEntry]:
     active = [entry for entry in entries if entry.state == "active"]
     latest = max((entry.age for entry in active), default=None)
     return [entry for entry in active if entry.age == latest]
+
+
+class MemoryCatalogue:
+    """A CatalogueWriter for one process: where there is no table (P-2)."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[CatalogueEntry, float | None]] = {}
+        self._listings: dict[str, Listing] = {}
+
+    def named(self, names: Iterable[str], *, deadline: Deadline) -> Mapping[str, CatalogueEntry]:
+        entries = self._living()
+        return {name: entries[name] for name in names if name in entries}
+
+    def titled(self, store: str, display_name: str, *, deadline: Deadline) -> list[CatalogueEntry]:
+        return [
+            entry
+            for entry in self._living().values()
+            if (entry.store, entry.display_name) == (store, display_name)
+        ]
+
+    def listing(self, store: str, *, deadline: Deadline) -> Listing | None:
+        return self._listings.get(store)
+
+    def put(self, entries: Iterable[CatalogueEntry], *, expires: float | None = None) -> None:
+        self._entries |= {entry.name: (entry, expires) for entry in entries}
+
+    def remove(self, name: str) -> None:
+        self._entries.pop(name, None)
+
+    def listed(self, store: str, listing: Listing) -> None:
+        self._listings[store] = listing
+
+    def _living(self) -> dict[str, CatalogueEntry]:
+        now = time.time()
+        entries = dict(self._entries)
+        return {name: entry for name, (entry, expires) in entries.items() if expires is None or expires > now}
