@@ -1,17 +1,20 @@
 """In-memory stand-ins for the ports. Each passes the contract suite of its port (tests/contracts)."""
 
 import hashlib
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from groundwire.catalogue import CatalogueEntry, store_of
 from groundwire.deadline import Deadline
-from groundwire.documents import FetchedDocument
-from groundwire.errors import DocumentNotFound, DocumentTooLarge, FetchError, Unavailable
+from groundwire.documents import FetchedDocument, StoredFile
+from groundwire.errors import DocumentNotFound, DocumentTooLarge, FetchError, ImportRefused, Unavailable
+from groundwire.imports import ImportRecord
 from groundwire.indexing import Indexer
-from groundwire.limits import HEAD_BYTES
-from groundwire.nodes import Node
+from groundwire.limits import GEMINI_NAME_CHARS, GEMINI_PAGE, HEAD_BYTES
+from groundwire.nodes import Node, document_id
 from groundwire.placement import Placement
 from groundwire.pointers import Location
 from groundwire.ports import EdgeWriter, ObjectHead
@@ -151,6 +154,11 @@ class MemoryIndex:
         self._reach()
         return {uri: self.stored[uri] for uri in wanted if uri in self.stored}
 
+    def identified(self, ids: Iterable[str], *, deadline: Deadline) -> Mapping[str, Location]:
+        self._reach()
+        known = {document_id(node.location): node.location for node in self.stored.values()}
+        return {each: known[each] for each in ids if each in known}
+
     def dependents(self, location: Location, *, deadline: Deadline, limit: int) -> tuple[list[Node], bool]:
         self._reach()
         including = sorted(
@@ -236,3 +244,114 @@ def indexer_over(
     """The indexing use case over these, with a bus that nobody listens to unless one is given."""
     bus = bus or MemoryBus()
     return Indexer(store, index, bus, bus, Placement(store, store), **options)
+
+
+class MemoryFileSearchStores:
+    """File Search stores by resource name, and their documents by theirs: a FileSearchImports."""
+
+    def __init__(self, *stores: str) -> None:
+        self.stores: dict[str, dict[str, CatalogueEntry]] = {store: {} for store in stores}
+        self.reachable = True
+        self.asked: Counter[str] = Counter()
+        """Pages and documents by the name that was asked for."""
+        self._numbers = itertools.count(1)
+
+    def add(self, store: str, display_name: str | None, **fields: Any) -> CatalogueEntry:
+        """A document that is there already, active unless `fields` say otherwise."""
+        number = next(self._numbers)
+        name = f"{store}/documents/doc-{number:06}"
+        created = fields.pop("created", f"2026-03-02T08:15:00.{number:06}Z")
+        entry = CatalogueEntry(name, display_name, created=created, **fields)
+        self.stores[store][name] = entry
+        return entry
+
+    def page(
+        self, store: str, cursor: str | None, *, deadline: Deadline
+    ) -> tuple[list[CatalogueEntry], str | None]:
+        documents = list(self._store(store, deadline).values())
+        start = int(cursor or 0)
+        end = start + GEMINI_PAGE
+        return documents[start:end], str(end) if end < len(documents) else None
+
+    def document(self, name: str, *, deadline: Deadline) -> CatalogueEntry:
+        self.asked[name] += 1
+        self._reach(name, deadline)
+        found = self.stores.get(store_of(name), {}).get(name)
+        if found is None:
+            raise DocumentNotFound(name, "no such document")
+        return found
+
+    def upload(
+        self,
+        store: str,
+        content: bytes,
+        *,
+        display_name: str,
+        mime_type: str,
+        metadata: Mapping[str, str],
+        deadline: Deadline,
+    ) -> CatalogueEntry:
+        self._store(store, deadline)
+        if len(metadata) > 20 or any(len(value.encode()) > 256 for value in metadata.values()):
+            raise ImportRefused(store, "INVALID_ARGUMENT", "too much metadata")
+        return self.add(store, display_name[:GEMINI_NAME_CHARS], mime_type=mime_type, metadata=dict(metadata))
+
+    def remove(self, name: str, *, deadline: Deadline) -> None:
+        self._reach(name, deadline)
+        self.stores.get(store_of(name), {}).pop(name, None)
+
+    def _store(self, name: str, deadline: Deadline) -> dict[str, CatalogueEntry]:
+        self.asked[name] += 1
+        self._reach(name, deadline)
+        if name not in self.stores:
+            raise DocumentNotFound(name, "no such store")
+        return self.stores[name]
+
+    def _reach(self, name: str, deadline: Deadline) -> None:
+        if not self.reachable or deadline.passed():
+            raise Unavailable(name, "is down")
+
+
+class MemoryFiles:
+    """The Files API: a FileStore whose clock is turned by hand."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, StoredFile] = {}
+        self.reachable = True
+        self.puts = 0
+        self.clock = HandClock()
+
+    def put(
+        self, name: str, content: bytes, *, mime_type: str, display_name: str, deadline: Deadline
+    ) -> StoredFile:
+        held = self.get(name, deadline=deadline)
+        if held is None:
+            self.puts += 1
+            uri, expires = f"https://files.example/{name}", self.clock.now + 48 * 3600
+            held = self.files[name] = StoredFile(name, uri, mime_type, expires)
+        return held
+
+    def get(self, name: str, *, deadline: Deadline) -> StoredFile | None:
+        if not self.reachable or deadline.passed():
+            raise Unavailable(name, "is down")
+        held = self.files.get(name)
+        return held if held and (held.expires or 0) > self.clock.now else None
+
+
+class MemoryImportRecords:
+    """What importers know, by document and store: ImportRecords."""
+
+    def __init__(self) -> None:
+        self.stored: dict[tuple[str, str], ImportRecord] = {}
+
+    def get(self, document: str, store: str) -> ImportRecord | None:
+        return self.stored.get((document, store))
+
+    def replace(self, record: ImportRecord, seen: ImportRecord | None) -> bool:
+        stored = self.stored.get((record.document, record.store))
+        if stored == record:
+            return True  # an earlier try wrote it, and its answer was lost
+        if stored != seen:
+            return False
+        self.stored[record.document, record.store] = record
+        return True

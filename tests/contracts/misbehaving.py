@@ -1,5 +1,6 @@
 """A store that speaks S3's protocol on loopback and answers what it is told to, however rude."""
 
+import contextlib
 import http.server
 import threading
 from collections.abc import Iterator
@@ -44,6 +45,10 @@ class Seen:
     headers: dict[str, str]
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128  # else sixteen cold threads at once are left waiting for their connections
+
+
 class Misbehaving:
     """Answers each request by the head of `script`, else by what `paths` says, else by `behaviour`."""
 
@@ -69,7 +74,7 @@ class Misbehaving:
 
             do_HEAD = do_GET  # noqa: N815 - the standard library's name
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -100,8 +105,9 @@ class Misbehaving:
         elif isinstance(behaviour, Reply):
             _head(request, behaviour, len(behaviour.content))
             if request.command != "HEAD":
-                request.wfile.write(behaviour.content)
-                self.sent += len(behaviour.content)
+                with contextlib.suppress(OSError):  # the client has read enough, and hung up
+                    request.wfile.write(behaviour.content)
+                    self.sent += len(behaviour.content)
 
     def _drip(self, request: http.server.BaseHTTPRequestHandler) -> None:
         _begin(request)
@@ -127,7 +133,8 @@ def _head(request: http.server.BaseHTTPRequestHandler, reply: Reply, length: int
     if 200 <= reply.status < 300:
         fixed["Last-Modified"] = "Mon, 02 Mar 2026 08:15:00 GMT"
     for name, value in (fixed | reply.headers).items():
-        request.send_header(name, value)
+        if value:  # an empty one is left out: a body without its length, say
+            request.send_header(name, value)
     request.end_headers()
 
 

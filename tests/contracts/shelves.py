@@ -2,20 +2,26 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 from uuid import uuid4
 
+import httpx2
 import pytest
 
+from groundwire.adapters.access_tokens import AccessToken
+from groundwire.adapters.gcs import GcsDocumentFetcher
 from groundwire.adapters.s3 import S3DocumentFetcher
 from groundwire.deadline import Deadline
 from groundwire.documents import FetchedDocument
 from groundwire.pointers import Location
-from groundwire.ports import ObjectHead
+from groundwire.ports import DocumentFetcher, ObjectHead
 from groundwire.roots import StorageRoot
 from groundwire_cli.folder import Folder
 from tests.cloud import REGION, session
+from tests.contracts.drives import Drive
 from tests.fakes import MemoryStore
 
 
@@ -31,12 +37,19 @@ class Shelf(Protocol):
     """A store that a test can fill before it reads."""
 
     @property
-    def store(self) -> Store: ...
+    def store(self) -> DocumentFetcher: ...
     def put(self, key: str, content: bytes, mime_type: str | None = None) -> Location:
         """Stores the document; where it is."""
         ...
 
     def location(self, key: str) -> Location: ...
+
+
+class IndexedShelf(Shelf, Protocol):
+    """A shelf whose documents the index reads."""
+
+    @property
+    def store(self) -> Store: ...
 
 
 class MemoryShelf:
@@ -87,6 +100,34 @@ class BucketShelf:
         return Location(self.root, key)
 
 
+class CloudStorageShelf:
+    def __init__(self, endpoint: str) -> None:
+        self.store = GcsDocumentFetcher(hour_long_token, endpoint)
+        self.endpoint = endpoint
+        self.bucket = f"kb-{uuid4().hex[:12]}"
+        made = httpx2.post(f"{endpoint}/storage/v1/b?project=p", json={"name": self.bucket})
+        made.raise_for_status()
+        self.root = StorageRoot("kb", "gcs", self.bucket)
+
+    def put(self, key: str, content: bytes, mime_type: str | None = None) -> Location:
+        place = f"{self.endpoint}/upload/storage/v1/b/{self.bucket}/o"
+        stored = httpx2.post(
+            f"{place}?uploadType=media&name={quote(key, safe='')}",
+            content=content,
+            headers={"Content-Type": mime_type or "application/octet-stream"},
+        )
+        stored.raise_for_status()
+        return self.location(key)
+
+    def location(self, key: str) -> Location:
+        return Location(self.root, key)
+
+
+def hour_long_token() -> AccessToken:
+    """What a store takes that does not look at it."""
+    return AccessToken("any", datetime.now(UTC) + timedelta(hours=1))
+
+
 MakeShelf = Callable[[], Shelf]
 
 
@@ -103,9 +144,41 @@ def bucket(moto_endpoint: str) -> Iterator[BucketShelf]:
     shelf.client.close()
 
 
-@pytest.fixture(params=["memory", "folder", "s3"])
+@pytest.fixture
+def cloud_storage(gcs_endpoint: str) -> CloudStorageShelf:
+    """A bucket of Google's kind and the adapter that reads it."""
+    return CloudStorageShelf(gcs_endpoint)
+
+
+@pytest.fixture(params=["memory", "folder", "s3", "gcs", "sharepoint"])
 def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
     """Each store in turn."""
+    if request.param == "sharepoint":
+        drive: Drive = request.getfixturevalue("drive")
+        return drive
+    return _exact(request, tmp_path)
+
+
+@pytest.fixture(params=["memory", "folder", "s3", "gcs"])
+def exact_shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+    """Each store in turn that takes any key and minds letter case, as SharePoint does not."""
+    return _exact(request, tmp_path)
+
+
+def _exact(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+    if request.param == "gcs":
+        other: CloudStorageShelf = request.getfixturevalue("cloud_storage")
+        return other
+    return _indexed(request, tmp_path)
+
+
+@pytest.fixture(params=["memory", "folder", "s3"])
+def indexed_shelf(request: pytest.FixtureRequest, tmp_path: Path) -> IndexedShelf:
+    """Each store in turn whose documents are indexed."""
+    return _indexed(request, tmp_path)
+
+
+def _indexed(request: pytest.FixtureRequest, tmp_path: Path) -> IndexedShelf:
     if request.param == "memory":
         return MemoryShelf()
     if request.param == "folder":

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from groundwire.adapters.s3 import S3DocumentFetcher, obstore_may_read
+from groundwire.adapters.obstore_rules import obstore_may_read
+from groundwire.adapters.s3 import S3DocumentFetcher
 from groundwire.deadline import Deadline
 from groundwire.errors import DocumentTooLarge, FetchError
 from groundwire.limits import HEAD_BYTES, KEY_BYTES

@@ -18,6 +18,8 @@ class Context:
     user_id: int | str
     auditing_id: int | str
     caller: Caller = IN_PROCESS
+    assertion: str | None = field(default=None, repr=False)
+    """The caller's own token, without `Bearer`, for roots read on their behalf (Z-4); never logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +67,26 @@ class PreparedDocument:
         if self.text is not None:
             return None
         return {"mimeType": self.mime_type, "data": base64.b64encode(self.content).decode("ascii")}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A body that Gemini's Files API holds for a while (G-6)."""
+
+    name: str
+    """`files/<id>`."""
+    uri: str
+    """What a request names it by."""
+    mime_type: str
+    """As the service has it: text may have become `text/plain`."""
+    expires: float | None
+    """Seconds since the epoch, after which it is gone; None where the service does not say."""
+
+
+def file_name(content: bytes, mime_type: str, *, again: bool = False) -> str:
+    """The Files API's name for these bytes of this type, always the same, so that nothing is put twice.
+
+    `again` gives their second name, for as long as the first is taken by a file that soon ends.
+    """
+    digest = hashlib.sha256(mime_type.encode() + b"\0" + content + b"\0again" * again).digest()
+    return f"files/gw-{base64.b32encode(digest).decode('ascii')[:32].lower()}"

@@ -6,20 +6,25 @@ from typing import Literal
 
 from groundwire.deadline import Deadline
 from groundwire.documents import Context, FetchedDocument, PreparedDocument
-from groundwire.errors import ConfigurationError, DocumentForbidden
+from groundwire.errors import ConfigurationError, DocumentForbidden, PointerRefused
+from groundwire.findings import Finding, finding
 from groundwire.includes import declare
 from groundwire.limits import DOCUMENT_BYTES, MAX_TIMEOUT_MS
-from groundwire.media_types import is_delivered_as_text, media_type
+from groundwire.media_types import is_delivered_as_text, is_office, media_type
 from groundwire.pointers import CanonicalDocumentPointer, Location, SharePointDocumentPointer
-from groundwire.ports import DocumentFetcher
-from groundwire.roots import SourceType, StorageRoots, may_read
+from groundwire.ports import DelegatingFetcher, DocumentFetcher, DocumentLocator
+from groundwire.roots import SourceType, StorageRoot, StorageRoots, may_read
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareDocumentOptions:
-    """How a document is handed over (seed); `attachment` gives text as bytes too."""
+    """How a document is handed over (seed); `attachment` gives text as bytes too.
+
+    `use_files_api` is for whoever hands documents over, as the HTTPS API does (delivery.py).
+    """
 
     force_content_type: Literal["text", "attachment"] | None = None
+    use_files_api: Literal["auto", "always", "never"] = "never"
 
 
 class CanonicalDocumentFetcher:
@@ -32,6 +37,9 @@ class CanonicalDocumentFetcher:
         missing = {root.source_type for root in roots} - set(fetchers)
         if missing:
             raise ConfigurationError(f"no fetcher for source types {sorted(missing)}")
+        for root in roots:
+            if root.delegated and not isinstance(fetchers[root.source_type], DelegatingFetcher):
+                raise ConfigurationError(f"storage root {root.name!r} cannot be read on behalf of a caller")
 
     def fetch_prepared_document(
         self,
@@ -46,8 +54,35 @@ class CanonicalDocumentFetcher:
         """
         deadline = Deadline.after(MAX_TIMEOUT_MS / 1000)
         return self.fetch(
-            locate(pointer, self.roots), ctx, prepare_options, deadline=deadline, pointer=pointer
+            self.locate(pointer, ctx, deadline=deadline),
+            ctx,
+            prepare_options,
+            deadline=deadline,
+            pointer=pointer,
         )
+
+    def asks_the_store(self, pointer: CanonicalDocumentPointer) -> bool:
+        """Whether the store has to say where the pointer leads: a SharePoint item's path is the server's."""
+        return isinstance(self._fetchers.get(pointer.source_type), DocumentLocator)
+
+    def locate(self, pointer: CanonicalDocumentPointer, ctx: Context, *, deadline: Deadline) -> Location:
+        """Where the pointer leads.
+
+        PointerRefused where no root holds it; DocumentForbidden before any request leaves where the caller
+        may read no root that could, another FetchError where a store that has to be asked cannot say.
+        """
+        if not self.asks_the_store(pointer):
+            return locate(pointer, self.roots)
+        assert isinstance(pointer, SharePointDocumentPointer)
+        drive = [root for root in self.roots if root.bucket == pointer.sharepoint_drive_id]
+        if not drive:
+            raise PointerRefused("root_not_configured", "no storage root holds this document")
+        if not any(may_read(ctx.caller, root) for root in drive):
+            uri = drive[0].uri(pointer.sharepoint_path or pointer.sharepoint_item_id or "")
+            raise DocumentForbidden(uri, "the caller is no reader of its storage root")
+        locator = self._fetcher(drive[0], ctx)  # the roots of a drive are all delegated, or none is
+        assert isinstance(locator, DocumentLocator)
+        return locator.locate(pointer, self.roots, deadline=deadline)
 
     def fetch(
         self,
@@ -62,14 +97,29 @@ class CanonicalDocumentFetcher:
         """As above, by location; a document over `max_bytes` is not read."""
         if not self._may_read(location, ctx):
             raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
-        fetcher = self._fetchers[location.root.source_type]
+        fetcher = self._fetcher(location.root, ctx)
         fetched = fetcher.fetch(location, deadline=deadline, max_bytes=min(max_bytes, DOCUMENT_BYTES))
+        if not self._may_read(fetched.location, ctx):  # a store may answer under another key
+            raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
         return prepare(fetched, prepare_options, pointer)
 
     def exists(self, location: Location, ctx: Context, *, deadline: Deadline) -> bool:
         """Whether the caller could read a document at exactly this key; a FetchError where nobody knows."""
-        fetcher = self._fetchers[location.root.source_type]
-        return self._may_read(location, ctx) and fetcher.exists(location, deadline=deadline)
+        if not self._may_read(location, ctx):
+            return False
+        return self._fetcher(location.root, ctx).exists(location, deadline=deadline)
+
+    def _fetcher(self, root: StorageRoot, ctx: Context) -> DocumentFetcher:
+        """The root's fetcher, on behalf of the caller where the root says so (Z-4)."""
+        fetcher = self._fetchers[root.source_type]
+        if not root.delegated:
+            return fetcher
+        if not ctx.assertion:
+            raise DocumentForbidden(
+                root.uri(root.prefix), "its storage root needs a token of the caller's own"
+            )
+        assert isinstance(fetcher, DelegatingFetcher)
+        return fetcher.on_behalf_of(ctx.assertion)
 
     def _may_read(self, location: Location, ctx: Context) -> bool:
         return may_read(ctx.caller, self.roots.innermost(location.root, location.key))
@@ -99,9 +149,16 @@ def prepare(
         version=fetched.version,
         content=content,
         declaration=declaration,
-        findings=declaration.findings,
+        findings=(*declaration.findings, *_remarks(mime_type)),
         text=text,
     )
+
+
+def _remarks(mime_type: str) -> tuple[Finding, ...]:
+    """What there is to say of a document as it is handed over."""
+    if not is_office(mime_type):
+        return ()
+    return (finding("unsupported_mime", f"No model takes {mime_type}; SharePoint alone converts it to PDF."),)
 
 
 def _decoded(content: bytes) -> str | None:
@@ -124,7 +181,8 @@ def locate(pointer: CanonicalDocumentPointer, roots: StorageRoots) -> Location:
         )
         return Location(root, pointer.s3_key)
     if pointer.source_type == "gcs":
-        return Location(roots.holding("gcs", pointer.gcs_bucket, pointer.gcs_object), pointer.gcs_object)
+        root = roots.holding("gcs", pointer.gcs_bucket, pointer.gcs_object)
+        return Location(root, pointer.gcs_object, pointer.gcs_generation)
     if isinstance(pointer, SharePointDocumentPointer):
         path = pointer.sharepoint_path or pointer.sharepoint_item_id or ""
         return Location(roots.holding("sharepoint", pointer.sharepoint_drive_id, path), path)

@@ -35,6 +35,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "title_not_string": (_W, "Put the title between quotes."),
     "unknown_key_near_miss": (_W, "Rename the key, or ignore this if it is meant for another tool."),
     "not_readable": (_E, "Grant the indexer access to the object, or to the key that encrypts it."),
+    "unsupported_mime": (_I, "Keep a PDF of it beside it; models take no Office files."),
     # includes (I)
     "includes_not_list": (_E, "Write includes as a list: one `- path` a line."),
     "include_not_string": (_E, "Put the path between quotes."),

@@ -11,18 +11,15 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from groundwire import frontmatter
+from groundwire.errors import InvalidRequest
 from groundwire.findings import Finding, finding
+from groundwire.invisible import INVISIBLE
 from groundwire.limits import KEY_BYTES, MESSAGE_CHARS, PERCENT_DECODINGS
 from groundwire.media_types import is_text
 from groundwire.pointers import Location, unicode_forms
+from groundwire.roots import StorageRoot
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_INVISIBLE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # control
-    "\u202a-\u202e\u2066-\u2069"  # bidi
-    "\u200b-\u200d\u2060\ufeff"  # zero-width
-    "\U000e0000-\U000e007f\ud800-\udfff]"  # tag, surrogate
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +135,7 @@ def _remark(include: Include, includes: tuple[Include, ...]) -> Finding | None:
         message = f"{raw} {_PROBLEMS[include.code or '']}."
         if include.code == "include_control_character":
             message = (
-                f"{raw} holds U+{ord(_INVISIBLE.findall(include.raw or '')[0]):04X}, which cannot be seen."
+                f"{raw} holds U+{ord(INVISIBLE.findall(include.raw or '')[0]):04X}, which cannot be seen."
             )
     return finding(include.code or "", message, line=include.line, column=include.column)
 
@@ -178,7 +175,7 @@ def _resolve(raw: str, base: tuple[str, ...], prefix: str) -> str | _Refusal:
         return _Refusal("include_url")
     if "\\" in raw:
         return _Refusal("include_backslash")
-    if _INVISIBLE.search(raw):
+    if INVISIBLE.search(raw):
         return _Refusal("include_control_character")
     segments = raw.split("/")
     folded = _fold(base, segments)
@@ -193,6 +190,14 @@ def _resolve(raw: str, base: tuple[str, ...], prefix: str) -> str | _Refusal:
     key = "/".join(folded if not prefix else (prefix, *folded))
     if len(key.encode()) > KEY_BYTES:
         return _Refusal("include_too_long")
+    return key
+
+
+def key_below(root: StorageRoot, path: str) -> str:
+    """The full key of a path from the storage root, by the rules of C-1, or InvalidRequest."""
+    key = _resolve(path, (), root.prefix)
+    if isinstance(key, _Refusal):
+        raise InvalidRequest("path", f"{quoted(path)} {key.problem}")
     return key
 
 

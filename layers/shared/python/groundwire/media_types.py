@@ -37,6 +37,10 @@ _BY_EXTENSION: Final = {
     "svg": "image/svg+xml",
     "zip": "application/zip",
     "doc": "application/msword",
+    "rtf": "application/rtf",
+    "odt": "application/vnd.oasis.opendocument.text",
+    "ods": "application/vnd.oasis.opendocument.spreadsheet",
+    "odp": "application/vnd.oasis.opendocument.presentation",
     "xls": "application/vnd.ms-excel",
     "ppt": "application/vnd.ms-powerpoint",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -44,6 +48,13 @@ _BY_EXTENSION: Final = {
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
 }
 _TEXT_APPLICATIONS: Final = frozenset({"application/json", "application/yaml", "application/xml"})
+_OFFICE: Final = (
+    "application/msword",
+    "application/rtf",
+    "application/vnd.ms-",
+    "application/vnd.oasis.opendocument.",
+    "application/vnd.openxmlformats-officedocument.",
+)
 
 
 def media_type(stored: str | None, key: str) -> str:
@@ -64,3 +75,8 @@ def is_text(mime_type: str) -> bool:
 def is_delivered_as_text(mime_type: str) -> bool:
     """Whether a model takes it as plain text, given that the bytes are UTF-8."""
     return is_text(mime_type) or mime_type in _TEXT_APPLICATIONS
+
+
+def is_office(mime_type: str) -> bool:
+    """Whether it is a word processor's, spreadsheet's or presentation's file, which no model takes (G-6)."""
+    return mime_type.startswith(_OFFICE)

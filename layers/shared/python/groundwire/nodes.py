@@ -12,8 +12,12 @@ from groundwire.pointers import Location, unicode_forms
 
 
 def document_id(location: Location) -> str:
-    """A short name for a key that can be as long as a sort key may be: 26 characters of base32."""
-    digest = hashlib.sha256(f"{location.root.name}\0{location.key}".encode()).digest()
+    """A short name for a key that can be as long as a sort key may be: 26 characters of base32.
+
+    One for all spellings of a SharePoint path, whose letter case is the server's (I-5).
+    """
+    key = location.key.casefold() if location.root.source_type == "sharepoint" else location.key
+    digest = hashlib.sha256(f"{location.root.name}\0{key}".encode()).digest()
     return base64.b32encode(digest).decode("ascii")[:26].lower()
 
 

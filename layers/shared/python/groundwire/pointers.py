@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from groundwire.roots import StorageRoot
@@ -63,12 +63,28 @@ CanonicalDocumentPointer = (
 )
 
 
+def spelled(pointer: CanonicalDocumentPointer) -> str:
+    """The document as a URI that a pointer names it by, whether or not it leads anywhere: for the record."""
+    match pointer:
+        case S3DocumentPointer():
+            return f"s3://{pointer.s3_bucket}/{pointer.s3_key}"
+        case GcsDocumentPointer():
+            return f"gs://{pointer.gcs_bucket}/{pointer.gcs_object}"
+        case SharePointDocumentPointer():
+            item = pointer.sharepoint_path or f"items:{pointer.sharepoint_item_id}"
+            return f"sharepoint://{pointer.sharepoint_drive_id}/{item}"
+        case LocalDocumentPointer():
+            return f"local://{pointer.local_root}/{pointer.local_path}"
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A document's place: its storage root and its full key there."""
 
     root: StorageRoot
     key: str
+    version: str | None = field(default=None, compare=False)
+    """The generation that a pointer pins; None: the current one. No part of what the document is called."""
 
     @property
     def uri(self) -> str:
@@ -90,7 +106,7 @@ class Location:
         return not name or name.startswith(".")
 
     def at(self, key: str) -> "Location":
-        """The same root, another key."""
+        """The same root, another key, of which the current version counts."""
         return Location(self.root, key)
 
     def pointer(
@@ -110,7 +126,11 @@ class Location:
             )
         if root.source_type == "gcs":
             return GcsDocumentPointer(
-                gcs_bucket=root.bucket, gcs_object=self.key, display_name=display_name, mime_type=mime_type
+                gcs_bucket=root.bucket,
+                gcs_object=self.key,
+                gcs_generation=self.version,
+                display_name=display_name,
+                mime_type=mime_type,
             )
         if root.source_type == "sharepoint":
             return SharePointDocumentPointer(

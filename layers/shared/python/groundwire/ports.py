@@ -5,14 +5,15 @@ Every method raises `Unavailable` (or a narrower FetchError where it names a doc
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from groundwire.catalogue import CatalogueEntry, Listing
 from groundwire.deadline import Deadline
-from groundwire.documents import FetchedDocument
+from groundwire.documents import FetchedDocument, StoredFile
+from groundwire.imports import ImportRecord
 from groundwire.nodes import Node
-from groundwire.pointers import Location
-from groundwire.roots import StorageRoot
+from groundwire.pointers import Location, SharePointDocumentPointer
+from groundwire.roots import StorageRoot, StorageRoots
 
 
 class DocumentFetcher(Protocol):
@@ -24,6 +25,26 @@ class DocumentFetcher(Protocol):
 
     def exists(self, location: Location, *, deadline: Deadline) -> bool:
         """Whether there is a document at exactly this key."""
+        ...
+
+
+@runtime_checkable
+class DocumentLocator(Protocol):
+    """A fetcher of a store whose documents are addressed by what only the store can turn into a key."""
+
+    def locate(
+        self, pointer: SharePointDocumentPointer, roots: StorageRoots, *, deadline: Deadline
+    ) -> Location:
+        """Where the item is, in the server's own letter case; PointerRefused where no root holds it."""
+        ...
+
+
+@runtime_checkable
+class DelegatingFetcher(Protocol):
+    """A fetcher of a store that knows its readers by tokens of their own (Z-4)."""
+
+    def on_behalf_of(self, assertion: str) -> DocumentFetcher:
+        """The same store as the caller may read it whose own token this is."""
         ...
 
 
@@ -46,7 +67,15 @@ class HeadReader(Protocol):
         ...
 
 
-class EdgeReader(Protocol):
+class DocumentIds(Protocol):
+    """What the index knows documents by."""
+
+    def identified(self, ids: Iterable[str], *, deadline: Deadline) -> Mapping[str, Location]:
+        """Where the documents with these ids are, or were last; absent where none is known (X-10)."""
+        ...
+
+
+class EdgeReader(DocumentIds, Protocol):
     """The index, to read from."""
 
     def nodes(
@@ -60,6 +89,10 @@ class EdgeReader(Protocol):
 
     def dependents(self, location: Location, *, deadline: Deadline, limit: int) -> tuple[list[Node], bool]:
         """Up to `limit` nodes that include `location`, sorted by URI, and whether there are more."""
+        ...
+
+    def claimants(self, location: Location, canonical_path: str) -> list[Location]:
+        """Documents of the location's root whose living nodes claim `canonical_path`."""
         ...
 
 
@@ -91,10 +124,6 @@ class EdgeWriter(EdgeReader, Protocol):
         """
         ...
 
-    def claimants(self, location: Location, canonical_path: str) -> list[Location]:
-        """Documents of the location's root whose living nodes claim `canonical_path`."""
-        ...
-
     def alike(self, location: Location, fingerprint: str) -> list[Node]:
         """Nodes of the location's root with this fingerprint, tombstones among them."""
         ...
@@ -124,9 +153,18 @@ class HealingQueue(Protocol):
 
 
 class RepairQueue(Protocol):
-    """Asks the indexer to look at documents again (B-9); the indexer is the index's only writer."""
+    """Asks the indexer, the index's only writer, to put right what a search found otherwise (B-9).
 
-    def request(self, locations: Iterable[Location]) -> None: ...
+    Unavailable where the queue does not take it.
+    """
+
+    def request(self, locations: Iterable[Location]) -> None:
+        """Asks it to look at documents of a store that it reads itself."""
+        ...
+
+    def learn(self, sightings: Iterable[Node]) -> None:
+        """Tells it what was seen of documents in a store that only the search reads."""
+        ...
 
 
 class FileSearchStores(Protocol):
@@ -137,7 +175,7 @@ class FileSearchStores(Protocol):
     ) -> tuple[list[CatalogueEntry], str | None]:
         """Some of the store's documents in order of creation, and where to go on; a page may be empty.
 
-        DocumentNotFound where there is no such store.
+        DocumentNotFound where there is no such store, CursorRefused where `cursor` is no longer taken.
         """
         ...
 
@@ -170,6 +208,23 @@ class FileSearchImports(FileSearchStores, Protocol):
         ...
 
 
+class FileStore(Protocol):
+    """Gemini's Files API: bodies by name (`file_name`), kept for 48 hours, seen by the key's project only."""
+
+    def put(
+        self, name: str, content: bytes, *, mime_type: str, display_name: str, deadline: Deadline
+    ) -> StoredFile:
+        """The file once it can be used: the one that has this name already, or a new one.
+
+        ImportRefused where the service will never take it.
+        """
+        ...
+
+    def get(self, name: str, *, deadline: Deadline) -> StoredFile | None:
+        """The file once it can be used; None where there is none, or no longer, or not for this key."""
+        ...
+
+
 class Catalogue(Protocol):
     """What is known of the documents in File Search stores (G-2)."""
 
@@ -199,4 +254,28 @@ class CatalogueWriter(Catalogue, Protocol):
 
     def listed(self, store: str, listing: Listing) -> None:
         """Notes how far the store was listed."""
+        ...
+
+
+class ImportRecords(Protocol):
+    """What importers know of what they put into File Search stores (X-10); only they have it."""
+
+    def get(self, document: str, store: str) -> ImportRecord | None:
+        """The record of the document with this groundwire_id, read consistently."""
+        ...
+
+    def replace(self, record: ImportRecord, seen: ImportRecord | None) -> bool:
+        """Writes the record; False, and nothing written, where the stored one is no longer `seen`."""
+        ...
+
+
+class ImportQueue(Protocol):
+    """Work that would not fit one invocation, put back on the importer's queue (X-10)."""
+
+    def sweep(self, cursor: str | None) -> None:
+        """Asks for the rest of a sweep, from `cursor` on."""
+        ...
+
+    def refresh(self, store: str) -> None:
+        """Asks for the rest of a store's listing."""
         ...

@@ -1,4 +1,4 @@
-"""Storage roots, who may read them, and the one question: may this caller read this root?
+"""Storage roots, who may use them, and the one question: may this caller read, or write, this root?
 
 Nothing is ever read outside a root. A pointer's bucket, drive, endpoint and region must be a root's (Z-2).
 """
@@ -21,7 +21,7 @@ _SCHEMES: Final[dict[SourceType, str]] = {
 }
 
 ANYONE: Final = "*"
-"""A reader entry: every caller that API Gateway authenticated."""
+"""An entry of `readers` or `writers`: every caller that API Gateway authenticated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,14 @@ class StorageRoot:
     force_path_style: bool = False
     readers: tuple[str, ...] = ()
     """`*`, an IAM role or user ARN, `group:<id>` or `scope:<name>`; nobody where empty."""
+    writers: tuple[str, ...] = ()
+    """Z-5: who may upload, named as in `readers`; S3 only."""
     inbox_prefix: str = "inbox/"
     """C-4: relative to the root."""
     inbox_destinations: tuple[str, ...] = ()
     """C-4: folders below the root that the inbox may place into; anywhere outside the inbox where empty."""
+    delegated: bool = False
+    """Z-4: read on behalf of each caller, with their own token, instead of as the application."""
 
     def uri(self, key: str) -> str:
         """The canonical URI of the document at the full key `key`."""
@@ -49,7 +53,9 @@ class StorageRoot:
 
     def contains(self, key: str) -> bool:
         """Whether `key` is a full key below the prefix, compared by whole segments."""
-        return is_key(key) and (not self.prefix or key.startswith(self.prefix + "/"))
+        head = key[: len(self.prefix)]
+        is_below = head == self.prefix or (self.source_type == "sharepoint" and _same(head, self.prefix))
+        return is_key(key) and (not self.prefix or (is_below and key[len(head) :].startswith("/")))
 
     def full_key(self, relative_path: str) -> str:
         """The full key of a path from the root."""
@@ -75,7 +81,7 @@ class Caller:
     scopes: frozenset[str] = frozenset()
 
     def names(self) -> Iterator[str]:
-        """Everything a root's `readers` may call this caller."""
+        """Everything a root's `readers` and `writers` may call this caller."""
         yield self.principal
         yield from (f"group:{group}" for group in self.groups)
         yield from (f"scope:{scope}" for scope in self.scopes)
@@ -87,7 +93,16 @@ IN_PROCESS: Final = Caller("in-process")
 
 def may_read(caller: Caller, root: StorageRoot) -> bool:
     """Whether `caller` may read documents of `root` (Z-1)."""
-    return caller is IN_PROCESS or ANYONE in root.readers or any(n in root.readers for n in caller.names())
+    return _is_among(root.readers, caller)
+
+
+def may_write(caller: Caller, root: StorageRoot) -> bool:
+    """Whether `caller` may upload documents to `root` (Z-5); reading is another right."""
+    return _is_among(root.writers, caller)
+
+
+def _is_among(entries: tuple[str, ...], caller: Caller) -> bool:
+    return caller is IN_PROCESS or ANYONE in entries or any(name in entries for name in caller.names())
 
 
 class StorageRoots:
@@ -99,13 +114,17 @@ class StorageRoots:
         if len(self.by_name) != len(self._roots):
             raise ConfigurationError("two storage roots have the same name")
         homes: dict[tuple[str, str], object] = {}
+        readings: dict[tuple[str, str], bool] = {}
         places: set[tuple[str, str, str]] = set()
         for root in self._roots:
             _check(root)
             home = _endpoint(root.endpoint)
             if homes.setdefault((root.source_type, root.bucket), home) != home:
                 raise ConfigurationError(f"bucket {root.bucket!r} is configured at two endpoints")
-            place = (root.source_type, root.bucket, root.prefix)
+            if readings.setdefault((root.source_type, root.bucket), root.delegated) != root.delegated:
+                raise ConfigurationError(f"only some roots of drive {root.bucket!r} are delegated")
+            prefix = root.prefix.casefold() if root.source_type == "sharepoint" else root.prefix
+            place = (root.source_type, root.bucket, prefix)
             if place in places:
                 raise ConfigurationError(f"two storage roots hold {root.uri(root.prefix)!r}")
             places.add(place)
@@ -170,11 +189,21 @@ def _check(root: StorageRoot) -> None:
         )
     if root.prefix and not all(part not in ("", ".", "..") for part in root.prefix.split("/")):
         raise ConfigurationError(f"storage root {root.name!r}: prefix {root.prefix!r} is not a plain path")
-    for reader in root.readers:
-        if not reader or any(char in " ,[]" or char < " " for char in reader):
-            raise ConfigurationError(
-                f"storage root {root.name!r}: reader {reader!r} holds a blank, comma or bracket"
-            )
+    if root.delegated and root.source_type != "sharepoint":
+        raise ConfigurationError(f"storage root {root.name!r}: only SharePoint is read on behalf of a caller")
+    if root.writers and root.source_type != "s3":
+        raise ConfigurationError(f"storage root {root.name!r}: documents are uploaded to S3 only")
+    for kind, entries in (("reader", root.readers), ("writer", root.writers)):
+        for entry in entries:
+            if not entry or any(char in " ,[]" or char < " " for char in entry):
+                raise ConfigurationError(
+                    f"storage root {root.name!r}: {kind} {entry!r} holds a blank, comma or bracket"
+                )
+
+
+def _same(path: str, other: str) -> bool:
+    """As SharePoint compares names: one letter for one letter, whatever their case."""
+    return [each.casefold() for each in path] == [each.casefold() for each in other]
 
 
 def _endpoint(endpoint: str | None) -> tuple[str, str, int | None] | None:

@@ -1,14 +1,13 @@
 """S3 and stores that speak its protocol: obstore for bodies, boto3 where obstore may not be trusted.
 
-obstore strips leading and trailing slashes, which names another document, and tells most failures apart
-by text only: such keys, and such failures, go to boto3 once. A gzip-encoded object is not inflated: it is
-bytes of type application/gzip, to the indexer and to the search alike.
+Keys that obstore would change, and failures that it cannot tell apart, go to boto3 once (obstore_rules.py).
+A gzip-encoded object is not inflated: it is bytes of type application/gzip, to the indexer and to the search
+alike.
 """
 
 import contextlib
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,16 @@ import obstore
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from obstore.auth.boto3 import Boto3CredentialProvider
-from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
+from groundwire.adapters.obstore_rules import (
+    Undecided,
+    client_options,
+    obstore_errors,
+    obstore_may_read,
+    retry_config,
+)
+from groundwire.adapters.s3_urls import presigned
 from groundwire.deadline import Deadline
 from groundwire.delivery import DownloadUrl
 from groundwire.documents import FetchedDocument
@@ -42,18 +48,11 @@ if TYPE_CHECKING:
 
 _GZIP = "application/gzip"
 _CREDENTIALS_FOR = timedelta(minutes=5)
-_DOWNLOAD_FOR = timedelta(minutes=10)
 _MISSING = frozenset({"NoSuchKey", "NoSuchVersion", "NoSuchBucket", "404"})
-_DENIED = frozenset({"AccessDenied", "403", "AllAccessDisabled"})
+_DENIED = frozenset({"AccessDenied", "403", "AllAccessDisabled", "KMS.AccessDeniedException"})
 _THROTTLED = frozenset({"SlowDown", "503", "Throttling", "ThrottlingException", "RequestLimitExceeded"})
 _CHANGED = frozenset({"PreconditionFailed", "412"})
 _WRONG_REGION = frozenset({"PermanentRedirect", "301", "AuthorizationHeaderMalformed"})
-
-
-def obstore_may_read(key: str) -> bool:
-    """Whether obstore asks the store for exactly this key."""
-    plain = all(part not in ("", ".", "..") for part in key.split("/"))
-    return plain and not any(char < " " or char == "\x7f" for char in key)
 
 
 class S3DocumentFetcher:
@@ -69,7 +68,7 @@ class S3DocumentFetcher:
 
     def fetch(self, location: Location, *, deadline: Deadline, max_bytes: int) -> FetchedDocument:
         if obstore_may_read(location.key):
-            with contextlib.suppress(_AskBoto3):
+            with contextlib.suppress(Undecided):
                 return self._fetch_fast(location, max_bytes)
         return self._fetch_exact(location, deadline, max_bytes)
 
@@ -84,7 +83,7 @@ class S3DocumentFetcher:
     def head(self, location: Location, max_bytes: int) -> ObjectHead:
         """The first bytes and what the store says of the whole; an empty object has none."""
         if obstore_may_read(location.key):
-            with contextlib.suppress(_AskBoto3):
+            with contextlib.suppress(Undecided):
                 return self._head_fast(location, max_bytes)
         return self._head_exact(location, max_bytes)
 
@@ -118,15 +117,19 @@ class S3DocumentFetcher:
                     raise
 
     def sign(self, location: Location) -> DownloadUrl | None:
-        """A presigned GET of the current object; None for a key that HTTP clients would rewrite."""
-        if not obstore_may_read(location.key):
+        """A presigned GET of the current object; None for another store, or a key that clients rewrite."""
+        root = location.root
+        if root.source_type != "s3" or not obstore_may_read(location.key):
             return None
-        expires_at = datetime.now(UTC) + _DOWNLOAD_FOR
-        url = obstore.sign(self._obstore(location.root), "GET", location.key, _DOWNLOAD_FOR)
-        return DownloadUrl(url, expires_at)
+        return presigned(self._session, self._boto3(root), root.bucket, location.key)
+
+    def client(self, region: str | None) -> "S3Client":
+        """A client for other objects of the deployment."""
+        with self._lock:
+            return self._client(region, self._endpoint, False)
 
     def _fetch_fast(self, location: Location, max_bytes: int) -> FetchedDocument:
-        with _obstore_errors(location.uri):
+        with obstore_errors(location.uri, STORE_TIMEOUT_S):
             result = obstore.get(self._obstore(location.root), location.key)
             _check_size(location, result.meta["size"], max_bytes)
             content = result.bytes().to_bytes()
@@ -146,7 +149,7 @@ class S3DocumentFetcher:
         return FetchedDocument(location, content, _etag(reply["ETag"]), mime_type)
 
     def _head_fast(self, location: Location, max_bytes: int) -> ObjectHead:
-        with _obstore_errors(location.uri):
+        with obstore_errors(location.uri, STORE_TIMEOUT_S):
             store = self._obstore(location.root)
             result = obstore.get(store, location.key, options={"range": (0, max_bytes)})
             content = result.bytes().to_bytes()
@@ -165,9 +168,11 @@ class S3DocumentFetcher:
         with _botocore_errors(location.uri):
             try:
                 reply: Any = client.get_object(**place, Range=f"bytes=0-{max_bytes - 1}")
+                # A store that knows no ranges answers with the whole, which is not read.
                 with contextlib.closing(reply["Body"]) as body:
-                    content = body.read()[:max_bytes]  # only a whole read notices a cut one
-                # A store that knows no ranges answers with the whole.
+                    content = body.read(max_bytes)
+                if len(content) < min(max_bytes, reply["ContentLength"]):
+                    raise Unavailable(location.uri, "the answer was cut off")
                 size = int(reply.get("ContentRange", f"/{reply['ContentLength']}").rsplit("/", 1)[1])
             except ClientError as error:
                 if error.response["Error"]["Code"] != "InvalidRange":
@@ -200,20 +205,8 @@ class S3DocumentFetcher:
             bucket,
             **options,
             credential_provider=Boto3CredentialProvider(self._session, ttl=_CREDENTIALS_FOR),
-            client_options={
-                "timeout": timedelta(seconds=STORE_TIMEOUT_S),
-                "connect_timeout": timedelta(seconds=1),
-                "allow_http": (endpoint or "").startswith("http://"),
-            },
-            retry_config={
-                "max_retries": 1,
-                "retry_timeout": timedelta(seconds=STORE_TIMEOUT_S),
-                "backoff": {
-                    "init_backoff": timedelta(milliseconds=50),
-                    "max_backoff": timedelta(milliseconds=500),
-                    "base": 2,
-                },
-            },
+            client_options=client_options(endpoint, STORE_TIMEOUT_S),
+            retry_config=retry_config(STORE_TIMEOUT_S),
         )
 
     def _new_client(self, region: str | None, endpoint: str | None, path_style: bool) -> "S3Client":
@@ -232,25 +225,6 @@ class S3DocumentFetcher:
                 response_checksum_validation="when_required",
             ),
         )
-
-
-class _AskBoto3(Exception):
-    """obstore failed in a way that only its text would tell apart."""
-
-
-@contextlib.contextmanager
-def _obstore_errors(uri: str) -> Iterator[None]:
-    began = time.monotonic()
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise DocumentNotFound(uri, "there is no such object") from error
-    except BaseError as error:
-        # boto3's answer has a class; but who hangs or drips is not asked a second time, since boto3's
-        # timeout is for each read of the socket and a dripping store passes it.
-        if time.monotonic() - began >= STORE_TIMEOUT_S:
-            raise Unavailable(uri, "the store did not answer in time") from error
-        raise _AskBoto3 from error
 
 
 @contextlib.contextmanager

@@ -1,0 +1,1 @@
+"""Services of others, on loopback, as their documentation says they answer."""
