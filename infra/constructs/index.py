@@ -8,7 +8,7 @@ from aws_cdk.aws_dynamodb import (
     PointInTimeRecoverySpecification,
     TableV2,
 )
-from aws_cdk.aws_iam import IGrantable
+from aws_cdk.aws_iam import IGrantable, PolicyStatement, Role
 from constructs import Construct
 
 _READ = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query")
@@ -47,6 +47,34 @@ class Index(Construct):
     def grant_read_write(self, grantee: IGrantable) -> None:
         """Lets the grantee read, and write single items, batches and transactions."""
         self.table.grant(grantee, *_READ, *_WRITE)
+
+    def grant_import(self, role: Role) -> None:
+        """Lets the role read documents' nodes, and write what the catalogue and importers know (X-10)."""
+        own, nodes = ("C#*", "I#*"), "D#*"
+        for actions, partitions in (
+            (("dynamodb:GetItem", "dynamodb:BatchGetItem"), (nodes, *own)),
+            (("dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"), own),
+        ):
+            role.add_to_policy(
+                PolicyStatement(
+                    actions=list(actions),
+                    resources=[self.table.table_arn],
+                    conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(partitions)}},
+                )
+            )
+
+    def grant_lookups(self, role: Role) -> None:
+        """Lets the role, which may read, keep what it found out about File Search stores and the Files API.
+
+        The index itself has one writer, which this is not (Z-5).
+        """
+        role.add_to_policy(
+            PolicyStatement(
+                actions=["dynamodb:PutItem", "dynamodb:BatchWriteItem"],
+                resources=[self.table.table_arn],
+                conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["C#*", "F#*"]}},
+            )
+        )
 
     def grant_scan(self, grantee: IGrantable) -> None:
         """Lets the grantee look through the whole table (X-9)."""

@@ -27,9 +27,10 @@ def imported(*modules: str) -> list[str]:
     [
         ("groundwire.composition", "groundwire.grounding", "groundwire.delivery", "groundwire.shapes"),
         ("groundwire.indexing", "groundwire.graph", "groundwire.resolution"),
+        ("groundwire.importing", "groundwire.listing"),
         ("groundwire_cli.main",),
     ],
-    ids=["search", "index", "command-line"],
+    ids=["search", "index", "import", "command-line"],
 )
 def test_the_core_and_the_command_line_import_nothing_heavy(modules: tuple[str, ...]) -> None:
     assert imported(*modules) == []
@@ -39,6 +40,11 @@ def test_the_functions_import_nothing_of_google() -> None:
     """X-10: that would be half a second to a second and a half of a cold start."""
     functions = imported("indexer.messages", "indexer.wiring", "grounding.wiring", "grounding.application")
     assert not {"google", "httpx2", "msal", "rich"} & set(functions)
+
+
+def test_cloud_storage_imports_nothing_of_google_before_there_is_a_root_in_it() -> None:
+    """google-auth and an HTTP client are another fifth of a second."""
+    assert imported("groundwire.adapters.gcs") == ["obstore"]
 
 
 def test_importing_the_package_imports_none_of_it() -> None:

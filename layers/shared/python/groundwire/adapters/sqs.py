@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from groundwire.errors import Unavailable
+from groundwire.nodes import Node
 from groundwire.pointers import Location
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ REPAIR = "Groundwire Repair"
 """The `detail-type` of a message that asks for documents to be indexed again."""
 HEAL = "Groundwire Heal"
 """The `detail-type` of a message that asks for a document's dependents to be judged again."""
+LEARN = "Groundwire Learn"
+"""The `detail-type` of a message that says what was seen of a document in a store without events."""
 
 
 class SqsIndexQueue:
@@ -30,10 +34,33 @@ class SqsIndexQueue:
         documents = [{"root": each.root.name, "key": each.key} for each in locations]
         _send(self._client, self._url, json.dumps({"detail-type": REPAIR, "documents": documents}))
 
+    def learn(self, sightings: Iterable[Node]) -> None:
+        """One message for each: a document's includes may fill it. Unavailable as above."""
+        for node in sightings:
+            seen = asdict(node) | {"location": None}
+            place = {"root": node.location.root.name, "key": node.location.key}
+            _send(self._client, self._url, json.dumps({"detail-type": LEARN, **place, "seen": seen}))
+
     def heal(self, target: Location, cursor: str | None = None) -> None:
         """One message; Unavailable where the queue does not take it."""
         message = {"detail-type": HEAL, "root": target.root.name, "key": target.key, "cursor": cursor}
         _send(self._client, self._url, json.dumps(message))
+
+
+class SqsImportQueue:
+    """The importer's queue, to put work on: an ImportQueue."""
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def sweep(self, cursor: str | None) -> None:
+        """One message; Unavailable where the queue does not take it."""
+        _send(self._client, self._url, json.dumps({"sweep": True, "cursor": cursor}))
+
+    def refresh(self, store: str) -> None:
+        """One message; Unavailable where the queue does not take it."""
+        _send(self._client, self._url, json.dumps({"list": store}))
 
 
 class SqsDeadLetters:

@@ -1,0 +1,1 @@
+"""The importer: fills a File Search store, and lists those that others fill."""
