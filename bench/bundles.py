@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterable, Mapping
 
 from groundwire.composition import CompositionLoader
+from groundwire.configuration import CanonicalGroundingConfig
 from groundwire.deadline import Deadline
 from groundwire.documents import Context, FetchedDocument
 from groundwire.fetching import CanonicalDocumentFetcher
-from groundwire.grounding import CanonicalGroundingConfig, CanonicalGroundingService
+from groundwire.grounding import CanonicalGroundingService
 from groundwire.nodes import Node
 from groundwire.pointers import LocalDocumentPointer, Location
 from groundwire.roots import StorageRoot, StorageRoots

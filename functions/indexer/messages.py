@@ -5,16 +5,18 @@ form: those are decoded once, and only those.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
 
 from aws_lambda_powertools.utilities.parser.models.s3 import S3EventNotificationEventBridgeModel
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from groundwire.adapters.sqs import HEAL, REPAIR
+from groundwire.adapters.sqs import HEAL, LEARN, REPAIR
 from groundwire.errors import PointerRefused
+from groundwire.learning import LEARNED_FROM
+from groundwire.nodes import Node
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoots
 
@@ -33,6 +35,16 @@ class Heal:
 
     target: Location
     cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Learn:
+    """What a search saw of a document in a store without events."""
+
+    sighting: Node
+
+
+Task = Look | Heal | Learn
 
 
 class UnknownMessage(Exception):
@@ -56,6 +68,10 @@ class _Heal(_Document):
     cursor: str | None = None
 
 
+class _Learn(_Document):
+    seen: dict[str, Any]
+
+
 class _Bucket(_Lenient):
     name: str
 
@@ -76,7 +92,7 @@ class _Record(_Lenient):
     s3: _Entity
 
 
-def tasks(body: str, roots: StorageRoots) -> list[Look | Heal]:
+def tasks(body: str, roots: StorageRoots) -> list[Task]:
     """What a message asks for: nothing where it is about other places, or a test; or UnknownMessage."""
     try:
         return list(_tasks(_object(body), roots))
@@ -95,7 +111,7 @@ def _object(body: Any) -> dict[str, Any]:
     return message
 
 
-def _tasks(message: dict[str, Any], roots: StorageRoots) -> Iterator[Look | Heal]:
+def _tasks(message: dict[str, Any], roots: StorageRoots) -> Iterator[Task]:
     kind = message.get("detail-type")
     if message.get("Type") == "Notification" and "Message" in message:
         message = _object(message["Message"])  # by way of SNS
@@ -107,6 +123,10 @@ def _tasks(message: dict[str, Any], roots: StorageRoots) -> Iterator[Look | Heal
         heal = _Heal.model_validate(message)
         if location := _named(heal, roots):
             yield Heal(location, heal.cursor)
+    elif kind == LEARN:
+        learn = _Learn.model_validate(message)
+        if location := _named(learn, roots, LEARNED_FROM):
+            yield Learn(TypeAdapter(Node).validate_python(learn.seen | {"location": location}))
     elif message.get("source") == "aws.s3":
         event = S3EventNotificationEventBridgeModel.model_validate(message).detail
         yield from _look(event.bucket.name, event.object.key, event.object.sequencer, roots)
@@ -127,6 +147,9 @@ def _look(bucket: str, key: str, sequencer: str | None, roots: StorageRoots) -> 
     yield Look(Location(root, key), sequencer or None)
 
 
-def _named(document: _Document, roots: StorageRoots) -> Location | None:
+def _named(
+    document: _Document, roots: StorageRoots, source_types: Set[str] = frozenset({"s3"})
+) -> Location | None:
     root = roots.by_name.get(document.root)
-    return Location(root, document.key) if root and root.contains(document.key) else None
+    held = root and root.source_type in source_types and root.contains(document.key)
+    return Location(root, document.key) if root and held else None

@@ -12,6 +12,7 @@ from groundwire.adapters.eventbridge import EventBridgeEventSink
 from groundwire.adapters.s3 import S3DocumentFetcher
 from groundwire.adapters.sqs import SqsDeadLetters, SqsIndexQueue
 from groundwire.indexing import Indexer
+from groundwire.learning import Learner
 from groundwire.placement import Placement
 from groundwire.roots import StorageRoots
 from groundwire.settings import IndexerSettings
@@ -21,6 +22,7 @@ class Wired(NamedTuple):
     """What a record needs."""
 
     indexer: Indexer
+    learner: Learner
     roots: StorageRoots
     dead_letters: SqsDeadLetters
 
@@ -40,4 +42,4 @@ def wired() -> Wired:
     events = EventBridgeEventSink(session.client("events", config=config), settings.event_bus)
     healing = SqsIndexQueue(sqs, settings.index_queue_url)
     indexer = Indexer(store, index, events, healing, Placement(store, store))
-    return Wired(indexer, roots, SqsDeadLetters(sqs, settings.dead_letter_queue_url))
+    return Wired(indexer, Learner(index), roots, SqsDeadLetters(sqs, settings.dead_letter_queue_url))

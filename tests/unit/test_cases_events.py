@@ -10,7 +10,7 @@ from groundwire.deadline import Deadline
 from groundwire.nodes import Node
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoot, StorageRoots
-from indexer.messages import Heal, UnknownMessage, tasks
+from indexer.messages import Look, UnknownMessage, tasks
 from tests.cases import cases, content
 from tests.fakes import MemoryBus, MemoryIndex, MemoryStore, indexer_over
 from tests.table import MemoryTable
@@ -39,7 +39,7 @@ def deliver(case: dict[str, Any], root: StorageRoot, index: Any) -> None:
         except UnknownMessage:
             continue
         for task in wanted:
-            assert not isinstance(task, Heal)
+            assert isinstance(task, Look)
             indexer.object_changed(task.location, task.sequencer)
         while bus.heals:
             indexer.heal(*bus.heals.pop(0))

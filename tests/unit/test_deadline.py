@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from groundwire import grounding
 from groundwire.composition import CompositionLoader
+from groundwire.configuration import CanonicalGroundingConfig
 from groundwire.deadline import Deadline
 from groundwire.documents import FetchedDocument, PreparedDocument
 from groundwire.errors import DocumentNotFound, Throttled, Unavailable
 from groundwire.fetching import CanonicalDocumentFetcher
-from groundwire.grounding import CanonicalGroundingConfig, CanonicalGroundingService
+from groundwire.grounding import CanonicalGroundingService
 from groundwire.nodes import Node
 from groundwire.pointers import Location
 from groundwire.policy import CompositionPolicy

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from groundwire.composition import CompositionLoader
+from groundwire.configuration import CanonicalGroundingConfig
 from groundwire.debugging import COMPOSITION, GROUNDING, DebugLog, debugging, namespaces
 from groundwire.errors import Unavailable
 from groundwire.fetching import CanonicalDocumentFetcher
-from groundwire.grounding import CanonicalGroundingConfig, CanonicalGroundingService
+from groundwire.grounding import CanonicalGroundingService
 from groundwire.policy import CompositionPolicy
 from groundwire.resolution import sources
 from groundwire.roots import StorageRoots

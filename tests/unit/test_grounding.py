@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from groundwire.composition import CompositionLoader, bundle_id
+from groundwire.configuration import CanonicalGroundingConfig
 from groundwire.documents import Context
 from groundwire.errors import DocumentForbidden, DocumentNotFound, PointerRefused, Throttled, Unavailable
 from groundwire.fetching import CanonicalDocumentFetcher
-from groundwire.grounding import CanonicalGroundingConfig, CanonicalGroundingResult, CanonicalGroundingService
+from groundwire.grounding import CanonicalGroundingResult, CanonicalGroundingService
+from groundwire.learning import Learner
+from groundwire.nodes import Node
 from groundwire.pointers import GcsDocumentPointer, Location, S3DocumentPointer
 from groundwire.policy import CompositionPolicy
 from groundwire.resolution import sources
@@ -31,11 +34,17 @@ class Queue:
     def __init__(self, error: type[Unavailable] | None = None) -> None:
         self.error = error
         self.requested: list[str] = []
+        self.learned: list[Node] = []
 
     def request(self, locations: Iterable[Location]) -> None:
         if self.error:
             raise self.error("queue", "down")
         self.requested += [location.uri for location in locations]
+
+    def learn(self, sightings: Iterable[Node]) -> None:
+        if self.error:
+            raise self.error("queue", "down")
+        self.learned += sightings
 
 
 def service(
@@ -144,7 +153,7 @@ def test_roots_come_first_and_every_document_once() -> None:
     assert [each.uri for each in result.prepared_documents] == uris[:2]
     assert [each.root.uri for each in result.composition_bundles or ()] == uris[:2]
     assert result.bundle_id == bundle_id(result.all_documents_for_attachment)
-    assert result.timings.keys() == {"resolveMs", "fetchMs", "composeMs", "totalMs"}
+    assert result.timings.keys() == {"catalogueMs", "resolveMs", "fetchMs", "composeMs", "totalMs"}
 
 
 def test_without_a_policy_only_roots_are_attached() -> None:
@@ -280,3 +289,77 @@ def test_equal_content_has_an_equal_id() -> None:
     others = [(a,), (b,), (a, b), (b, a), (same_version,), (replace(a, version="2"),)]
     assert len({bundle_id(each) for each in others}) == len(others)
     assert grounded(files, "s3://kb/a.md", "s3://kb/b.md").bundle_id == bundle_id((a, b))
+
+
+# -- stores without events ---------------------------------------------------------------------
+
+
+def test_what_is_seen_in_a_store_without_events_is_learned_and_is_no_fault() -> None:
+    queue, index = Queue(), MemoryIndex()
+    store = MemoryStore({"a.md": page("b.md"), "b.md": b"b"})
+    given = sources({"sources": ["gs://plans/a.md"]})
+    result = service(store, index=index, repairs=queue).prepare_from_sources(given, CONTEXT)
+    assert [node.location.uri for node in queue.learned] == ["gs://plans/a.md", "gs://plans/b.md"]
+    assert (result.index_stale, queue.requested) == ((), [])
+    node = queue.learned[0]
+    assert [include.key for include in node.includes] == ["b.md"]
+    assert node.version == result.all_documents_for_attachment[0].version
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_second_question_follows_the_index_and_teaches_nothing_more(depth: int) -> None:
+    """What lies at the greatest depth is not followed, so nobody has to know its includes."""
+    queue, index = Queue(), MemoryIndex()
+    store = MemoryStore({"a.md": page("b.md"), "b.md": page("c.md"), "c.md": page("d.md"), "d.md": b"d"})
+    given = sources({"sources": ["gs://plans/a.md"]})
+    learned: list[list[str]] = []
+    for _ in range(3):
+        asked = service(store, index=index, repairs=queue)
+        asked.prepare_from_sources(given, CONTEXT, {"compositionPolicy": {"maxDepth": depth}})
+        learned.append([node.location.key for node in queue.learned])
+        for node in queue.learned:
+            Learner(index).learn(node)
+        queue.learned.clear()
+    keys = ["a.md", "b.md", "c.md"][:depth]
+    assert learned == [keys, [], []]
+    assert index.levels[-depth:] == [[f"gs://plans/{key}"] for key in keys]
+
+
+def test_nothing_is_taught_while_the_index_cannot_be_read() -> None:
+    queue, index = Queue(), MemoryIndex()
+    index.reachable = False
+    given = sources({"sources": ["gs://plans/a.md"]})
+    asked = service({"a.md": page("b.md"), "b.md": b"b"}, index=index, repairs=queue)
+    assert attached(asked.prepare_from_sources(given, CONTEXT)) == ["a.md", "b.md"]
+    assert queue.learned == []
+
+
+def test_a_document_that_changed_or_went_is_learned_anew_and_reported() -> None:
+    queue, index = Queue(), MemoryIndex()
+    store = MemoryStore({"a.md": page("b.md"), "b.md": b"b"})
+    given = sources({"sources": ["gs://plans/a.md"]})
+    learner = Learner(index)
+    service(store, index=index, repairs=queue).prepare_from_sources(given, CONTEXT)
+    for node in queue.learned:
+        learner.learn(node)
+    queue.learned.clear()
+    store.files["a.md"] = page("b.md", "c.md")
+    del store.files["b.md"]
+    result = service(store, index=index, repairs=queue).prepare_from_sources(given, CONTEXT)
+    assert result.index_stale == ("gs://plans/a.md", "gs://plans/b.md")
+    assert [(node.location.key, node.exists) for node in queue.learned] == [("a.md", True), ("b.md", False)]
+    assert queue.requested == []
+
+
+def test_a_document_that_the_index_has_and_its_store_has_not_is_looked_at_again() -> None:
+    queue, index = Queue(), MemoryIndex()
+    given = sources({"sources": ["s3://kb/a.md"]})
+    index.stored["s3://kb/a.md"] = Node(Location(KB, "a.md"), "v1")
+    result = service({}, index=index, repairs=queue).prepare_from_sources(given, CONTEXT)
+    assert (result.index_stale, queue.requested) == (("s3://kb/a.md",), ["s3://kb/a.md"])
+
+
+def test_a_queue_that_takes_nothing_costs_the_lesson_only() -> None:
+    given = sources({"sources": ["gs://plans/a.md"]})
+    asked = service({"a.md": b"a"}, index=MemoryIndex(), repairs=Queue(Unavailable))
+    assert attached(asked.prepare_from_sources(given, CONTEXT)) == ["a.md"]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.composition import policy_json
+from groundwire.configuration import CanonicalGroundingConfig
 from groundwire.errors import InvalidRequest
 from groundwire.fetching import PrepareDocumentOptions
-from groundwire.grounding import CanonicalGroundingConfig
 from groundwire.policy import CompositionPolicy
 from groundwire.roots import SOURCE_TYPES
 from tests.fakes import MemoryStore

@@ -137,7 +137,7 @@ def stale_keys(files: Mapping[str, bytes], index: MemoryIndex | None, policy: Ma
         (root,) = ahead.fetch_roots([at("a.md")])
         assert not isinstance(root, FetchError)
         bundle = use.expand(root, root.pointer, resolved, visited, deadline, ahead)
-        return [location.key for location in ahead.stale(bundle.all_documents)]
+        return [document.location.key for document in ahead.stale(bundle.all_documents)]
 
 
 @given(case=CASES, policy=POLICIES)

@@ -1,22 +1,24 @@
-"""Rules G-1 and G-3, without a catalogue: what a search returned becomes pointers or codes."""
+"""Rules G-1 and G-3 without a catalogue: what a search returned becomes pointers or codes."""
 
 import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from google.genai import types
+from google.genai import interactions, types
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundwire.deadline import Deadline
 from groundwire.errors import InvalidRequest, PointerRefused
+from groundwire.lookup import SourceLookup
 from groundwire.pointers import (
     GcsDocumentPointer,
     LocalDocumentPointer,
     S3DocumentPointer,
     SharePointDocumentPointer,
 )
-from groundwire.resolution import KnowledgeSource, pointer_from, pointer_from_uri, resolve, sources
+from groundwire.resolution import KnowledgeSource, pointer_from, pointer_from_uri, sources
 from groundwire.roots import StorageRoot, StorageRoots
 
 ROOTS = StorageRoots([StorageRoot("kb", "s3", "kb")])
@@ -24,10 +26,18 @@ POINTER = S3DocumentPointer(s3_bucket="kb", s3_key="sops/leak.md", s3_region="eu
 METADATA = {"source_type": "s3", "s3_bucket": "kb", "s3_key": "sops/leak.md", "s3_region": "eu-north-1"}
 
 
+def resolve(source: KnowledgeSource) -> Any:
+    """The pointer of a source; PointerRefused where it carries none."""
+    (looked,), _ = SourceLookup(ROOTS).find([source], Deadline.after(5))
+    if isinstance(looked, PointerRefused):
+        raise looked
+    return looked.pointer
+
+
 def resolved(source: Mapping[str, Any] | str) -> Any:
     """The pointer of one source, or its code."""
     try:
-        return resolve(sources({"sources": [source]})[0], ROOTS)
+        return resolve(sources({"sources": [source]})[0])
     except PointerRefused as refused:
         return refused.code
 
@@ -81,19 +91,96 @@ def test_a_gemini_response_is_read_as_its_own_library_writes_it(
     """In both spellings, with or without the fields that are null."""
     dumped = RESPONSE.model_dump(mode="json", by_alias=by_alias, exclude_none=exclude_none)
     first, second, web, bare = sources({name: dumped})
-    assert resolve(first, ROOTS) == S3DocumentPointer(
+    assert resolve(first) == S3DocumentPointer(
         s3_bucket="kb", s3_key="sops/leak.md", s3_region="eu-north-1", s3_force_path_style=False
     )
-    assert resolve(second, ROOTS) == GcsDocumentPointer(
+    assert resolve(second) == GcsDocumentPointer(
         gcs_bucket="plans", gcs_object="floors/2.md", gcs_generation="1700000000000000"
     )
     codes = []
     for source in (web, bare):
         with pytest.raises(PointerRefused) as refused:
-            resolve(source, ROOTS)
+            resolve(source)
         codes.append(refused.value.code)
     assert codes == ["web_source", "metadata_missing"]
     assert (first.title, bare.title) == ("Leak", "Nothing else")
+
+
+CITATIONS = [
+    {"type": "file_citation", "document_uri": "s3://kb/a.md", "file_name": "A", "start_index": 0},
+    {"type": "url_citation", "url": "https://example.org/"},
+    {"type": "word_info", "text": "no source at all"},
+    {"type": "file_citation", "file_name": "B", "custom_metadata": METADATA, "source": "a passage"},
+]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"annotations": CITATIONS},
+        {"outputs": [{"type": "text", "text": "x", "annotations": CITATIONS}]},
+        {
+            "id": "v1_x",
+            "steps": [
+                {"type": "file_search_call", "arguments": {}},
+                {"type": "model_output", "content": [{"type": "text", "text": "a"}]},
+                {
+                    "type": "model_output",
+                    "content": [{"type": "text", "text": "b", "annotations": CITATIONS}],
+                },
+            ],
+        },
+    ],
+)
+def test_an_answer_of_the_interactions_api_is_read_by_its_citations(answer: dict[str, Any]) -> None:
+    first, web, second = sources({"groundingMetadata": answer})
+    assert resolve(first) == S3DocumentPointer(s3_bucket="kb", s3_key="a.md")
+    assert (first.title, second.title, web.is_web) == ("A", "B", True)
+    assert resolve(second) == POINTER
+
+
+def test_an_interaction_is_read_as_its_own_library_writes_it() -> None:
+    citation = interactions.FileCitation(
+        file_name="Leak",
+        document_uri="fileSearchStores/facilities/documents/leak-1",
+        custom_metadata={"year": 2024},
+    )
+    answer = interactions.Interaction(
+        status="completed",
+        steps=[
+            interactions.ModelOutputStep(
+                content=[interactions.TextContent(text="Close the valve.", annotations=[citation])]
+            )
+        ],
+    )
+    (source,) = sources({"groundingMetadata": answer.model_dump(mode="json")})
+    assert source.document_name == "fileSearchStores/facilities/documents/leak-1"
+    assert (source.title, source.uri, dict(source.custom_metadata)) == ("Leak", None, {"year": 2024})
+
+
+def test_what_names_a_document_of_a_file_search_store_is_kept() -> None:
+    (source,) = sources(
+        {
+            "sources": [
+                {
+                    "fileSearchStore": "facilities",
+                    "documentName": "fileSearchStores/facilities/documents/leak-1",
+                    "title": "Leak",
+                    "text": "A passage.",
+                    "customMetadata": {"groundwire_id": "abc"},
+                }
+            ]
+        }
+    )
+    assert source.file_search_store == "fileSearchStores/facilities"
+    assert source.document_name == "fileSearchStores/facilities/documents/leak-1"
+    assert (source.title, source.text, source.groundwire_id) == ("Leak", "A passage.", "abc")
+    assert "passage" not in repr(source)
+
+
+@pytest.mark.parametrize("value", [7, 7.0, "", "é", "x" * 65, None, ["a"]])
+def test_what_can_be_no_id_is_none(value: Any) -> None:
+    assert KnowledgeSource(custom_metadata={"groundwire_id": value}).groundwire_id is None
 
 
 @pytest.mark.parametrize("metadata", [{}, {"groundingChunks": None}, {"grounding_chunks": []}, {"other": 1}])
@@ -277,6 +364,14 @@ def test_a_pointer_is_a_source_in_both_spellings(written: dict[str, Any]) -> Non
             "groundingMetadata.groundingChunks.1.retrievedContext.uri",
         ),
         ({"groundingMetadata": {"groundingChunks": [{}] * 51}}, "groundingMetadata"),
+        ({"groundingMetadata": {"steps": "x"}}, "groundingMetadata.steps"),
+        ({"groundingMetadata": {"steps": [{"content": [7]}]}}, "groundingMetadata.steps.0.content.0"),
+        (
+            {"groundingMetadata": {"annotations": [{"type": "file_citation", "document_uri": 7}]}},
+            "groundingMetadata.annotations.0.uri",
+        ),
+        ({"sources": [{"fileSearchStore": 7}]}, "sources.0.fileSearchStore"),
+        ({"sources": [{"document_name": {}}]}, "sources.0.documentName"),
     ],
 )
 def test_a_wrong_shape_is_refused_by_name(request_: dict[str, Any], field: str) -> None:
@@ -296,7 +391,10 @@ def test_a_written_pointer_says_what_it_lacks() -> None:
         pointer_from({"source_type": "sharepoint"}, "pointer")
 
 
-NAMES = "groundingChunks retrievedContext customMetadata key stringValue uri title web source_type sourceType"
+NAMES = (
+    "steps content annotations type groundingChunks retrievedContext customMetadata key stringValue uri title"
+    " web source_type sourceType"
+)
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -323,4 +421,4 @@ def test_whatever_comes_is_resolved_or_refused(name: str, value: Any) -> None:
     for source in found:
         assert isinstance(source, KnowledgeSource)
         with contextlib.suppress(PointerRefused):
-            resolve(source, ROOTS)
+            resolve(source)

@@ -8,14 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from groundwire.client import GroundwireClient, IamAuth
     from groundwire.composition import CompositionBundle, CompositionLoader
+    from groundwire.configuration import CanonicalGroundingConfig
     from groundwire.documents import Context, PreparedDocument
     from groundwire.fetching import CanonicalDocumentFetcher, PrepareDocumentOptions
-    from groundwire.grounding import (
-        CanonicalGroundingConfig,
-        CanonicalGroundingResult,
-        CanonicalGroundingService,
-    )
+    from groundwire.grounded import GroundedResult
+    from groundwire.grounding import CanonicalGroundingResult, CanonicalGroundingService
     from groundwire.pointers import (
         CanonicalDocumentPointer,
         GcsDocumentPointer,
@@ -42,6 +41,9 @@ __all__ = [
     "CompositionPolicy",
     "Context",
     "GcsDocumentPointer",
+    "GroundedResult",
+    "GroundwireClient",
+    "IamAuth",
     "KnowledgeSource",
     "LocalDocumentPointer",
     "PrepareDocumentOptions",
@@ -54,10 +56,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "client": ("GroundwireClient", "IamAuth"),
     "composition": ("CompositionBundle", "CompositionLoader"),
     "documents": ("Context", "PreparedDocument"),
     "fetching": ("CanonicalDocumentFetcher", "PrepareDocumentOptions"),
-    "grounding": ("CanonicalGroundingConfig", "CanonicalGroundingResult", "CanonicalGroundingService"),
+    "configuration": ("CanonicalGroundingConfig",),
+    "grounded": ("GroundedResult",),
+    "grounding": ("CanonicalGroundingResult", "CanonicalGroundingService"),
     "pointers": (
         "CanonicalDocumentPointer",
         "GcsDocumentPointer",

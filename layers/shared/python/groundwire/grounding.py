@@ -2,96 +2,38 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Literal
 
+from groundwire.catalogue import MemoryCatalogue
 from groundwire.composition import CompositionBundle, CompositionLoader, RequestBudget, bundle_id
+from groundwire.configuration import CanonicalGroundingConfig
 from groundwire.deadline import Deadline
 from groundwire.debugging import GROUNDING, DebugLog
 from groundwire.documents import Context, PreparedDocument
-from groundwire.errors import DocumentNotFound, FetchError, InvalidRequest, PointerRefused, Unavailable
-from groundwire.fetching import CanonicalDocumentFetcher, PrepareDocumentOptions, locate
-from groundwire.limits import MAX_DOCUMENTS_DEFAULT, MAX_TIMEOUT_MS, SOURCES_PER_REQUEST
+from groundwire.errors import DocumentNotFound, FetchError, PointerRefused, Unavailable
+from groundwire.fetching import CanonicalDocumentFetcher
+from groundwire.learning import LEARNED_FROM, absence, sighting
+from groundwire.limits import LOOKUPS_AT_ONCE, MAX_TIMEOUT_MS
+from groundwire.lookup import Found, SourceLookup
 from groundwire.pointers import CanonicalDocumentPointer, Location
 from groundwire.policy import CompositionPolicy
-from groundwire.ports import RepairQueue
-from groundwire.resolution import KnowledgeSource, resolve
-from groundwire.roots import SOURCE_TYPES
+from groundwire.ports import CatalogueWriter, FileSearchStores, RepairQueue
+from groundwire.prefetch import Prefetch
+from groundwire.resolution import KnowledgeSource
 
 HARMLESS = frozenset({"web_source", "source_type_not_allowed"})
 """Codes of sources that are no document of ours, or that the caller left out: nothing is lost by them."""
 
 
 @dataclass(frozen=True, slots=True)
-class CanonicalGroundingConfig:
-    """How a service grounds (seed); a call's overrides merge over it."""
-
-    max_documents: int = MAX_DOCUMENTS_DEFAULT
-    allowed_source_types: tuple[str, ...] = SOURCE_TYPES
-    prepare_document_options: PrepareDocumentOptions | None = None
-    composition_policy: CompositionPolicy | None = None
-    """None: root documents only, no includes."""
-
-    def merged(self, overrides: Mapping[str, Any] | None) -> "CanonicalGroundingConfig":
-        """This configuration with a call's overrides, in camelCase or snake_case, over it.
-
-        `compositionPolicy` merges field by field; an explicit None switches composition off.
-        """
-        known = {
-            "maxDocuments": "max_documents",
-            "allowedSourceTypes": "allowed_source_types",
-            "prepareDocumentOptions": "prepare_document_options",
-            "compositionPolicy": "composition_policy",
-        }
-        config = self
-        for name, value in (overrides or {}).items():
-            field_name = known.get(name, name)
-            if field_name not in known.values():
-                raise InvalidRequest(f"overrides.{name}", f"is unknown; known are {', '.join(known)}")
-            config = replace(config, **{field_name: _override(self, field_name, name, value)})
-        return config
-
-
-def _override(config: CanonicalGroundingConfig, field_name: str, name: str, value: Any) -> Any:
-    if field_name == "composition_policy":
-        if value is None:
-            return value
-        try:
-            return (config.composition_policy or CompositionPolicy()).merged(value)
-        except InvalidRequest as error:
-            raise InvalidRequest(f"overrides.{name}.{error.field}", error.problem) from error
-    if value is None:
-        return getattr(config, field_name)
-    if field_name == "max_documents":
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InvalidRequest(f"overrides.{name}", "must be a whole number of at least 1")
-        return min(value, SOURCES_PER_REQUEST)
-    if field_name == "allowed_source_types":
-        if not isinstance(value, list | tuple) or not all(each in SOURCE_TYPES for each in value):
-            raise InvalidRequest(f"overrides.{name}", f"must be a list of {', '.join(SOURCE_TYPES)}")
-        return tuple(value)
-    return _prepare_options(value, f"overrides.{name}")
-
-
-def _prepare_options(value: Any, where: str) -> PrepareDocumentOptions:
-    """The options, also as a caller wrote them out, in camelCase or snake_case."""
-    if isinstance(value, PrepareDocumentOptions):
-        return value
-    if not isinstance(value, Mapping):
-        raise InvalidRequest(where, "must be an object")
-    forced = None
-    for name, option in value.items():
-        if name not in ("forceContentType", "force_content_type"):
-            raise InvalidRequest(f"{where}.{name}", "is unknown; known is forceContentType")
-        if option not in (None, "text", "attachment"):
-            raise InvalidRequest(f"{where}.{name}", 'must be "text" or "attachment"')
-        forced = option
-    return PrepareDocumentOptions(forced)
-
-
-@dataclass(frozen=True, slots=True)
 class SourceOutcome:
-    """What became of one source: `uri` where it resolved, `code` where it did not or was not fetched."""
+    """What became of one source: `uri` where it resolved, `code` where it did not or was not fetched.
+
+    A `detail` without a code is something an author may want to mend.
+    """
 
     index: int
     status: Literal["resolved", "unresolved"]
@@ -117,6 +59,8 @@ class CanonicalGroundingResult:
     """URIs of which the index said something else; the answer is by the documents (B-9)."""
     index_error: str | None = None
     """Why the index could not be read, which made this answer slower."""
+    lookup_errors: tuple[str, ...] = ()
+    """Ways of looking sources up that failed, as `way: code`: index, catalogue, listing or get (G-2)."""
 
     @property
     def bundle_id(self) -> str:
@@ -128,19 +72,31 @@ class CanonicalGroundingService:
 
     def __init__(
         self,
-        file_search_stores: None,
+        file_search_stores: FileSearchStores | None,
         fetcher: CanonicalDocumentFetcher,
         config: CanonicalGroundingConfig | None = None,
         *,
         loader: CompositionLoader | None = None,
         repairs: RepairQueue | None = None,
+        catalogue: CatalogueWriter | None = None,
+        store_names: Sequence[str] | None = None,
     ) -> None:
-        """`file_search_stores` is None: sources carry their own pointers or URIs."""
-        self._stores = file_search_stores
+        """Without `file_search_stores` and `catalogue`, sources carry their own pointers, URIs or ids.
+
+        `catalogue` is where listings are kept, in this process if it is not given; `store_names` are the
+        stores that may be looked into, whichever a source names if they are not given.
+        """
         self._fetcher = fetcher
         self._config = config or CanonicalGroundingConfig()
         self._loader = loader or CompositionLoader(fetcher)
         self._repairs = repairs
+        self._lookup = SourceLookup(
+            fetcher.roots,
+            self._loader.index,
+            catalogue or (MemoryCatalogue() if file_search_stores else None),
+            file_search_stores,
+            store_names,
+        )
         self._debug = DebugLog(GROUNDING)
 
     def prepare_from_sources(
@@ -161,7 +117,10 @@ class CanonicalGroundingService:
         limit = policy or CompositionPolicy(max_depth=0)
         deadline = Deadline.after(min(limit.timeout_ms / 1000, time_left))
         clock = _Phases()
-        outcomes, roots = self._resolve(sources, config)
+        looked, lookup_errors = self._lookup.find(sources, deadline)
+        clock.end("catalogue")
+        self._debug("catalogue", sources=len(sources), failed=lookup_errors)
+        outcomes, roots = self._resolve(looked, ctx, config, deadline)
         clock.end("resolve")
         options = config.prepare_document_options
         with self._loader.prefetch(ctx, limit, deadline, options) as prefetch:
@@ -183,8 +142,7 @@ class CanonicalGroundingService:
                 )
             clock.end("compose")
             attached = _attached(documents, bundles)
-            stale, index_error = prefetch.stale(attached), prefetch.index_error()
-        self._repair(stale)
+            stale, index_error = self._repair(attached, prefetch), prefetch.index_error()
         outcomes = [
             replace(each, code=error.code, detail=error.detail)
             if each.uri and (error := failed.get(each.uri))
@@ -200,8 +158,9 @@ class CanonicalGroundingService:
             sources=tuple(outcomes),
             complete=_is_complete(outcomes, bundles, documents),
             timings=clock.milliseconds,
-            index_stale=tuple(location.uri for location in stale),
+            index_stale=tuple(stale),
             index_error=index_error,
+            lookup_errors=tuple(lookup_errors),
         )
 
     def prepare_one(
@@ -219,7 +178,7 @@ class CanonicalGroundingService:
         config = self._config.merged(overrides)
         policy = config.composition_policy or CompositionPolicy(max_depth=0)
         deadline = Deadline.after(min(policy.timeout_ms / 1000, time_left))
-        location = locate(pointer, self._fetcher.roots)
+        location = self._fetcher.locate(pointer, ctx, deadline=deadline)
         with self._loader.prefetch(ctx, policy, deadline, config.prepare_document_options) as prefetch:
             visited: set[str] = set()
             prefetch.roots([location], self._loader.index, visited)
@@ -228,33 +187,54 @@ class CanonicalGroundingService:
                 raise document
             root = _under(pointer, document)
             bundle = self._loader.expand(root, pointer, policy, visited, deadline, prefetch)
-            stale = prefetch.stale(bundle.all_documents)
-        self._repair(stale)
+            self._repair(bundle.all_documents, prefetch)
         return bundle
 
     def _resolve(
-        self, sources: Sequence[KnowledgeSource], config: CanonicalGroundingConfig
+        self,
+        looked: Sequence[Found | PointerRefused],
+        ctx: Context,
+        config: CanonicalGroundingConfig,
+        deadline: Deadline,
     ) -> tuple[list[SourceOutcome], list[tuple[Location, CanonicalDocumentPointer]]]:
-        """Phase 2: each source a pointer, each document once, at most `max_documents` of them."""
+        """Phase 2: each source a document, each document once, at most `max_documents` of them."""
+        allowed = [_allowed(each, config) for each in looked]
+        locations = self._located(
+            [each.pointer for each in allowed if isinstance(each, Found)], ctx, deadline
+        )
         outcomes: list[SourceOutcome] = []
         roots: dict[str, tuple[Location, CanonicalDocumentPointer]] = {}
-        for index, source in enumerate(sources):
-            try:
-                pointer = resolve(source, self._fetcher.roots)
-                if pointer.source_type not in config.allowed_source_types:
-                    raise PointerRefused("source_type_not_allowed", f"{pointer.source_type} is not allowed")
-                location = locate(pointer, self._fetcher.roots)
-                if location.uri not in roots and len(roots) >= config.max_documents:
+        for index, each in enumerate(allowed):
+            location = locations[each.pointer] if isinstance(each, Found) else each
+            if isinstance(location, Location) and isinstance(each, Found):
+                if location.uri in roots or len(roots) < config.max_documents:
+                    roots.setdefault(location.uri, (location, each.pointer))
+                    outcome = SourceOutcome(index, "resolved", location.uri, detail=each.note)
+                else:
                     detail = f"{config.max_documents} documents are resolved already"
-                    raise PointerRefused("over_max_documents", detail)
-            except PointerRefused as error:
-                outcome = SourceOutcome(index, "unresolved", code=error.code, detail=error.detail)
+                    outcome = SourceOutcome(index, "unresolved", code="over_max_documents", detail=detail)
             else:
-                roots.setdefault(location.uri, (location, pointer))
-                outcome = SourceOutcome(index, "resolved", location.uri)
+                assert isinstance(location, PointerRefused | FetchError)
+                outcome = SourceOutcome(index, "unresolved", code=location.code, detail=location.detail)
             self._debug("source", index=index, status=outcome.status, uri=outcome.uri, code=outcome.code)
             outcomes.append(outcome)
         return outcomes, list(roots.values())
+
+    def _located(
+        self, pointers: Sequence[CanonicalDocumentPointer], ctx: Context, deadline: Deadline
+    ) -> dict[CanonicalDocumentPointer, Location | PointerRefused | FetchError]:
+        """Where the pointers lead, or why they lead nowhere; what a store must be asked is asked at once."""
+
+        def locate(pointer: CanonicalDocumentPointer) -> Location | PointerRefused | FetchError:
+            try:
+                return self._fetcher.locate(pointer, ctx, deadline=deadline)
+            except (PointerRefused, FetchError) as error:
+                return error
+
+        asked = dict.fromkeys(each for each in pointers if self._fetcher.asks_the_store(each))
+        with ThreadPoolExecutor(LOOKUPS_AT_ONCE, "locate") as pool:
+            answered = dict(zip(asked, pool.map(locate, asked), strict=True))
+        return {each: answered[each] if each in asked else locate(each) for each in pointers}
 
     def _fetched(
         self,
@@ -273,13 +253,48 @@ class CanonicalGroundingService:
                 self._debug("root", uri=location.uri, bytes=document.size_bytes, version=document.version)
         return documents, failed
 
-    def _repair(self, stale: Sequence[Location]) -> None:
-        if stale and self._repairs:
-            try:
-                self._repairs.request(stale)
-            except Unavailable as error:
-                # The answer is right without it, and the next request will ask again.
-                self._debug("repair failed", code=error.code, documents=len(stale))
+    def _repair(self, documents: Sequence[PreparedDocument], prefetch: Prefetch) -> list[str]:
+        """Has the indexer put right what it holds of these documents (B-9); the URIs it was wrong about.
+
+        A store that sends no events is learned of by what is seen of it: that it was not known is no fault.
+        """
+        now = datetime.now(UTC)
+        # What a pointer pins may be long replaced.
+        documents = [each for each in documents if each.location.version is None]
+        stale = [each for each in prefetch.stale(documents) if _is_indexed(each.location)]
+        gone = [each for each in prefetch.gone() if _is_indexed(each)]
+        seen = [*stale, *prefetch.unasked(documents)]
+        sightings = [sighting(each, now) for each in seen if _is_learned(each.location)]
+        sightings += [absence(each, now) for each in gone if _is_learned(each)]
+        unread = [each for each in (*(each.location for each in stale), *gone) if not _is_learned(each)]
+        try:
+            if self._repairs and unread:
+                self._repairs.request(unread)
+            if self._repairs and sightings:
+                self._repairs.learn(sightings)
+        except Unavailable as error:
+            # The answer is right without it, and the next request will ask again.
+            self._debug("repair failed", code=error.code, documents=len(unread) + len(sightings))
+        known = (each for each in stale if not _is_learned(each.location) or prefetch.is_known(each.location))
+        return [*(each.uri for each in known), *(each.uri for each in gone)]
+
+
+def _is_learned(location: Location) -> bool:
+    """Whether what is seen of it is what the index knows of it.
+
+    What one caller may read with their own rights is nothing to tell another.
+    """
+    return location.root.source_type in LEARNED_FROM and not location.root.delegated
+
+
+def _is_indexed(location: Location) -> bool:
+    return location.root.source_type == "s3" or _is_learned(location)
+
+
+def _allowed(looked: Found | PointerRefused, config: CanonicalGroundingConfig) -> Found | PointerRefused:
+    if isinstance(looked, Found) and looked.pointer.source_type not in config.allowed_source_types:
+        return PointerRefused("source_type_not_allowed", f"{looked.pointer.source_type} is not allowed")
+    return looked
 
 
 def _under(pointer: CanonicalDocumentPointer, document: PreparedDocument) -> PreparedDocument:

@@ -73,6 +73,7 @@ class Prefetch:
         self._visited: set[str] = set()
         self._nodes: dict[str, Node] = {}
         self._asked: set[str] = set()
+        self._expanded: set[str] = set()
         self._ahead = ThreadPoolExecutor(workers, "prefetch") if workers else None
         # What the search waits for never queues behind what it may not want.
         self._demand = ThreadPoolExecutor(1, "demand") if workers else _CallersThread()
@@ -131,6 +132,8 @@ class Prefetch:
         """Begins to fetch what an attached document includes, if the search may still want it."""
         if depth >= self._policy.max_depth or document.mime_type not in self._policy.traversable_mime_types:
             return
+        with self._lock:
+            self._expanded.add(document.uri)
         for include in document.declaration.includes:
             if include.counts and include.key:
                 self._begin(document.location.at(include.key), "document")
@@ -187,17 +190,36 @@ class Prefetch:
         except TimeoutError as error:
             raise DeadlinePassed(location.uri) from error
 
-    def stale(self, documents: Sequence[PreparedDocument]) -> list[Location]:
-        """Those of `documents` of which the index, as far as it was read, says something else."""
-        with self._lock:
-            nodes, asked = dict(self._nodes), set(self._asked)
+    def stale(self, documents: Sequence[PreparedDocument]) -> list[PreparedDocument]:
+        """Those of `documents` of which the index, as far as it was read, says something else or nothing."""
+        nodes, asked = self._read()
         return [
-            document.location
+            document
             for document in documents
             if document.uri in asked
             and not document.location.is_hidden
             and _disagrees(nodes.get(document.uri), document)
         ]
+
+    def unasked(self, documents: Sequence[PreparedDocument]) -> list[PreparedDocument]:
+        """Those whose includes were followed although nothing in the index led to them."""
+        if self._plan is None or self.index_error():
+            return []
+        _, asked = self._read()
+        return [each for each in documents if each.uri in self._expanded and each.uri not in asked]
+
+    def gone(self) -> list[Location]:
+        """Documents that the index has and their store has not."""
+        nodes, _ = self._read()
+        return [node.location for node in nodes.values() if node.exists and self.is_missing(node.location)]
+
+    def is_known(self, location: Location) -> bool:
+        """Whether the index, as far as it was read, has anything of this document."""
+        return location.uri in self._read()[0]
+
+    def _read(self) -> tuple[Mapping[str, Node], frozenset[str]]:
+        with self._lock:
+            return dict(self._nodes), frozenset(self._asked)
 
     def index_error(self) -> str | None:
         """Why the index could not be followed, as an error's name; it costs speed only (B-9)."""
@@ -222,6 +244,8 @@ class Prefetch:
 
     def _follow(self, level: list[Location], index: EdgeReader) -> None:
         seen = {location.uri for location in level}
+        # Of a version that a pointer pins, the index says nothing: it knows what is there now.
+        level = [location for location in level if location.version is None]
         for _ in range(self._policy.max_depth):
             if not level or self._over:
                 return

@@ -1,13 +1,15 @@
-"""From what a search returned to a pointer (G-1, G-3), pure: Gemini's shapes in, pointers or codes out.
+"""What a search returned (G-1), and the pointer that a source carries itself (G-3), pure.
 
-camelCase and snake_case are read alike; unknown keys are left alone. No URL is ever fetched: a URI only
-names a document of a storage root.
+Gemini's shapes in, sources and pointers out. camelCase and snake_case are read alike; unknown keys are left
+alone. No URL is ever fetched: a URI only names a document of a storage root.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
+from groundwire.catalogue import GROUNDWIRE_ID
 from groundwire.errors import InvalidRequest, PointerRefused
 from groundwire.limits import SOURCES_PER_REQUEST
 from groundwire.pointers import (
@@ -32,6 +34,9 @@ _NEEDED: Final = {
     "local": ("local_root", "local_path"),
 }
 _TRUE: Final = frozenset({"true", "1", "yes"})
+_DOCUMENT_NAME: Final = re.compile(r"fileSearchStores/[^/\s]{1,200}/documents/[^/\s]{1,200}")
+_ID_CHARS: Final = 64
+"""More than an id has, and less than a key of the index may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,19 @@ class KnowledgeSource:
 
     uri: str | None = None
     title: str | None = None
+    """The display name of its document in the File Search store, or its id there; Gemini may leave it out."""
     custom_metadata: Mapping[str, Any] = field(default_factory=dict)
     pointer: CanonicalDocumentPointer | None = None
     is_web: bool = False
+    file_search_store: str | None = None
+    document_name: str | None = None
+    """The resource name of its document: `fileSearchStores/<store>/documents/<id>`."""
+    text: str | None = field(default=None, repr=False)
+
+    @property
+    def groundwire_id(self) -> str | None:
+        """The id that the importer wrote into the document's metadata (X-10)."""
+        return id_in(self.custom_metadata)
 
 
 def sources(request: Mapping[str, Any]) -> list[KnowledgeSource]:
@@ -68,16 +83,13 @@ def sources(request: Mapping[str, Any]) -> list[KnowledgeSource]:
 def _from_metadata(metadata: Any) -> list[KnowledgeSource]:
     if not isinstance(metadata, Mapping):
         raise InvalidRequest("groundingMetadata", "must be an object, as Gemini returns it")
+    if any(name in metadata for name in ("steps", "outputs", "annotations")):
+        return [_cited(note, where) for note, where in _annotations(metadata, "groundingMetadata")]
     chunks = _either(metadata, "groundingChunks", "grounding_chunks")
     if chunks is None:
         return []  # some models return none: zero sources is an answer
-    if not isinstance(chunks, Sequence) or isinstance(chunks, str):
-        raise InvalidRequest("groundingMetadata.groundingChunks", "must be a list")
     found: list[KnowledgeSource] = []
-    for index, chunk in enumerate(chunks):
-        where = f"groundingMetadata.groundingChunks.{index}"
-        if not isinstance(chunk, Mapping):
-            raise InvalidRequest(where, "must be an object")
+    for chunk, where in _objects(chunks, "groundingMetadata.groundingChunks"):
         context = _either(chunk, "retrievedContext", "retrieved_context")
         if context is None:
             found.append(KnowledgeSource(is_web=True))
@@ -88,6 +100,33 @@ def _from_metadata(metadata: Any) -> list[KnowledgeSource]:
     return found
 
 
+def _annotations(answer: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """The citations of an answer of the Interactions API: in its steps' content, or by themselves."""
+    holders = [(answer, where), *_objects(answer.get("outputs") or (), f"{where}.outputs")]
+    for step, at in _objects(answer.get("steps") or (), f"{where}.steps"):
+        holders += _objects(step.get("content") or (), f"{at}.content")
+    for holder, at in holders:
+        for note, place in _objects(holder.get("annotations") or (), f"{at}.annotations"):
+            if note.get("type") in ("file_citation", "url_citation"):
+                yield note, place
+
+
+def _cited(note: Mapping[str, Any], where: str) -> KnowledgeSource:
+    if note["type"] == "url_citation":
+        return KnowledgeSource(is_web=True)
+    uri, title = _either(note, "documentUri", "document_uri"), _either(note, "fileName", "file_name")
+    return _source({**note, "uri": uri, "title": title}, where)
+
+
+def _objects(values: Any, where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise InvalidRequest(where, "must be a list")
+    for index, value in enumerate(values):
+        if not isinstance(value, Mapping):
+            raise InvalidRequest(f"{where}.{index}", "must be an object")
+        yield value, f"{where}.{index}"
+
+
 def _source(value: Any, where: str) -> KnowledgeSource:
     if isinstance(value, str):
         return KnowledgeSource(uri=value)
@@ -95,12 +134,29 @@ def _source(value: Any, where: str) -> KnowledgeSource:
         raise InvalidRequest(where, "must be a source, a URI or a pointer")
     if "source_type" in value or "sourceType" in value:
         return KnowledgeSource(pointer=pointer_from(_snake_keys(value), where))
-    metadata = _metadata(_either(value, "customMetadata", "custom_metadata"), f"{where}.customMetadata")
-    uri, title = value.get("uri"), value.get("title")
-    for name, text in (("uri", uri), ("title", title)):
-        if text is not None and not isinstance(text, str):
-            raise InvalidRequest(f"{where}.{name}", "must be text")
-    return KnowledgeSource(uri or None, title, metadata)
+    texts = {name: _written(value, name, where) for name in ("uri", "title", "text")}
+    store = _written(value, "fileSearchStore", where)
+    document = _written(value, "documentName", where)
+    if document is None and texts["uri"] and _DOCUMENT_NAME.fullmatch(texts["uri"]):
+        document, texts["uri"] = texts["uri"], None
+    return KnowledgeSource(
+        uri=texts["uri"],
+        title=texts["title"],
+        text=texts["text"],
+        custom_metadata=_metadata(
+            _either(value, "customMetadata", "custom_metadata"), f"{where}.customMetadata"
+        ),
+        file_search_store=store if store is None or "/" in store else f"fileSearchStores/{store}",
+        document_name=document if document and _DOCUMENT_NAME.fullmatch(document) else None,
+    )
+
+
+def _written(values: Mapping[str, Any], camel: str, where: str) -> str | None:
+    """A text that a source may hold; None where it is missing, null or empty."""
+    value = _either(values, camel, _snake(camel))
+    if value is not None and not isinstance(value, str):
+        raise InvalidRequest(f"{where}.{camel}", "must be text")
+    return value if value and is_unicode(value) else None
 
 
 def _metadata(value: Any, where: str) -> dict[str, Any]:
@@ -120,24 +176,42 @@ def _metadata(value: Any, where: str) -> dict[str, Any]:
     return found
 
 
-def resolve(source: KnowledgeSource, roots: StorageRoots) -> CanonicalDocumentPointer:
-    """The pointer a source carries; PointerRefused with a G-3 code where it carries none."""
+def own_pointer(source: KnowledgeSource, roots: StorageRoots) -> CanonicalDocumentPointer | None:
+    """The pointer a source carries itself, in its metadata or as its URI; None where it carries none.
+
+    PointerRefused (`web_source`, `source_type_unknown`) where nothing else could lead to one.
+    """
     if source.pointer:
         return source.pointer
     if source.is_web:
         raise PointerRefused("web_source", "the source is a web page, not a document")
-    source_type = source.custom_metadata.get("source_type")
-    if source_type is not None:
-        if source_type not in SOURCE_TYPES:
-            raise PointerRefused(
-                "source_type_unknown", f"source_type must be one of {', '.join(SOURCE_TYPES)}"
-            )
-        pointer = _pointer(source.custom_metadata)
-        if pointer:
-            return pointer
-    if source.uri:
-        return pointer_from_uri(source.uri, roots)
-    raise PointerRefused("metadata_missing", "the source's metadata holds no complete pointer")
+    pointer = pointer_in(source.custom_metadata)
+    if pointer is None and source.uri:
+        try:
+            return pointer_from_uri(source.uri, roots)
+        except PointerRefused:
+            return None
+    return pointer
+
+
+def pointer_in(metadata: Mapping[str, Any]) -> CanonicalDocumentPointer | None:
+    """The pointer that a document's metadata holds; None where it holds none, or an incomplete one.
+
+    PointerRefused (`source_type_unknown`) where it speaks of a kind of store that there is not.
+    """
+    source_type = metadata.get("source_type")
+    if source_type is None:
+        return None
+    if source_type not in SOURCE_TYPES:
+        raise PointerRefused("source_type_unknown", f"source_type must be one of {', '.join(SOURCE_TYPES)}")
+    return _pointer(metadata)
+
+
+def id_in(metadata: Mapping[str, Any]) -> str | None:
+    """The groundwire_id that a document's metadata holds; None where it holds none that could be one."""
+    value = metadata.get(GROUNDWIRE_ID)
+    fits = isinstance(value, str) and value.isascii() and 0 < len(value) <= _ID_CHARS
+    return value if fits else None
 
 
 def pointer_from(values: Mapping[str, Any], where: str) -> CanonicalDocumentPointer:
@@ -209,7 +283,8 @@ def _either(values: Mapping[str, Any], camel: str, snake: str) -> Any:
 
 
 def _snake_keys(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "".join("_" + char.lower() if char.isupper() else char for char in name): value
-        for name, value in values.items()
-    }
+    return {_snake(name): value for name, value in values.items()}
+
+
+def _snake(name: str) -> str:
+    return "".join("_" + char.lower() if char.isupper() else char for char in name)

@@ -1,7 +1,7 @@
 """The catalogue of File Search stores in the one table (G-2).
 
 Under `C#<store>` an entry stands twice: by its resource name (`D#…`) and by its display name (`T#<hash>#…`),
-so that one query answers for a name. A document of a store is never changed, only replaced by another one: the
+so that one query answers for a name. A document of a store is never changed, only replaced by another: the
 two cannot disagree, and one that a crash left out is put by the next listing.
 """
 

@@ -52,8 +52,18 @@ class DynamoEdgeIndex:
     def nodes(
         self, locations: Iterable[Location], *, deadline: Deadline, consistent: bool = False
     ) -> Mapping[str, Node]:
-        wanted = deque({document_id(each): each for each in locations})
-        found: dict[str, Node] = {}
+        asked = {each.uri: document_id(each) for each in locations}
+        nodes = self._nodes(set(asked.values()), deadline, consistent)
+        known = {document_id(node.location): node for node in nodes}
+        return {uri: known[identity] for uri, identity in asked.items() if identity in known}
+
+    def identified(self, ids: Iterable[str], *, deadline: Deadline) -> Mapping[str, Location]:
+        nodes = self._nodes(set(ids), deadline, consistent=False)
+        return {document_id(node.location): node.location for node in nodes}
+
+    def _nodes(self, ids: set[str], deadline: Deadline, consistent: bool) -> list[Node]:
+        wanted = deque(ids)
+        found: list[Node] = []
         attempts = 0
         while wanted:
             if attempts >= ATTEMPTS or deadline.passed():
@@ -63,9 +73,7 @@ class DynamoEdgeIndex:
             reply: Any
             with dynamo_errors(self._table):
                 reply = self._client.batch_get_item(RequestItems={self._table: request})
-            for item in reply["Responses"].get(self._table, ()):
-                if node := self._node(item):
-                    found[node.location.uri] = node
+            found += [node for item in reply["Responses"].get(self._table, ()) if (node := self._node(item))]
             left = reply.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", ())
             if left:
                 wanted.extend(key["PK"]["S"].removeprefix("D#") for key in left)
