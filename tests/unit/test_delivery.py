@@ -12,7 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire import delivery
-from groundwire.delivery import DownloadUrl, envelope_bytes, fit
+from groundwire.deadline import Deadline
+from groundwire.delivery import Attachment, Delivery, DownloadSigner, DownloadUrl, UseFilesApi, envelope_bytes
+from groundwire.documents import FetchedDocument, PreparedDocument, StoredFile
+from groundwire.errors import FetchError, ImportRefused, Throttled, Unavailable
+from groundwire.fetching import prepare
 from groundwire.limits import RESPONSE_BYTES
 from groundwire.pointers import Location
 from tests.unit.graphs import at
@@ -57,9 +61,20 @@ def sent(text: str) -> int:
     return len(json.dumps(response, ensure_ascii=False).encode())
 
 
-def answer(*documents: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[dict[str, Any], Location]]]:
+def prepared(document: dict[str, Any]) -> PreparedDocument:
+    if "text" in document:
+        return prepare(FetchedDocument(at(document["key"]), document["text"].encode(), "v1"))
+    content = base64.b64decode(document["geminiDocument"]["data"])
+    return prepare(FetchedDocument(at(document["key"]), content, "v1", "application/pdf"))
+
+
+def answer(*documents: dict[str, Any]) -> tuple[dict[str, Any], list[Attachment]]:
     shape = {"complete": True, "documents": list(documents)}
-    return shape, [(document, at(document["key"])) for document in documents]
+    return shape, [(document, prepared(document)) for document in documents]
+
+
+def fit(shape: dict[str, Any], bodies: list[Attachment], signer: DownloadSigner, encode: Any) -> str:
+    return Delivery(signer).fit(shape, bodies, encode, deadline=Deadline.after(5))
 
 
 def text(key: str, body: str) -> dict[str, Any]:
@@ -180,3 +195,139 @@ def test_the_measure_is_never_less_than_what_is_sent(body: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delivery, "RESPONSE_BYTES", 0)  # measured, not guessed
         assert envelope_bytes(encode({"text": body})) >= sent(encode({"text": body}))
+
+
+class Shelf:
+    """Takes everything, or fails."""
+
+    def __init__(self, error: FetchError | None = None) -> None:
+        self.error = error
+        self.laid: list[str] = []
+
+    def lay(self, document: PreparedDocument, *, deadline: Deadline) -> DownloadUrl:
+        if self.error:
+            raise self.error
+        self.laid.append(document.location.key)
+        return DownloadUrl(f"https://shelf.example/{document.sha256}", EXPIRES)
+
+
+class Files:
+    """Takes every body but those of a key that it refuses."""
+
+    def __init__(self, **refused: FetchError | ImportRefused) -> None:
+        self.refused = refused
+        self.held: list[str] = []
+
+    def refer(self, document: PreparedDocument, *, deadline: Deadline) -> StoredFile:
+        key = document.location.key
+        if error := self.refused.get(key.partition(".")[0]):
+            raise error
+        self.held.append(key)
+        return StoredFile(f"files/{key}", f"https://files.example/{key}", document.mime_type, 1_772_366_400.0)
+
+
+def handed(
+    *documents: dict[str, Any],
+    shelf: Shelf | None = None,
+    files: Files | None = None,
+    use: UseFilesApi = "never",
+    limit: int = SMALL,
+) -> dict[str, Any]:
+    """The answer as it is read again; small enough in every case."""
+    shape, bodies = answer(*documents)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", limit)
+        delivers = Delivery(Signer(), shelf, files)
+        written = delivers.fit(shape, bodies, encode, deadline=Deadline.after(5), use_files_api=use)
+    assert sent(written) <= limit
+    read: dict[str, Any] = json.loads(written)
+    return read
+
+
+def ways(shape: dict[str, Any]) -> list[str]:
+    """How each document is handed over."""
+    known = ("text", "geminiDocument", "geminiFileReference", "downloadUrl", "undelivered")
+    found = [[name for name in known if name in document] for document in shape["documents"]]
+    assert all(len(names) == 1 for names in found)
+    return [names[0] for names in found]
+
+
+def test_what_its_store_cannot_give_out_is_laid_on_the_shelf() -> None:
+    shelf = Shelf()
+    shape = handed(text("/a.md", "x" * SMALL), text("b.md", "x" * SMALL), shelf=shelf)
+    assert ways(shape) == ["downloadUrl", "downloadUrl"]
+    assert shape["documents"][0]["downloadUrl"]["url"].startswith("https://shelf.example/")
+    assert shape["documents"][1]["downloadUrl"]["url"].startswith("https://kb.example/b.md?")
+    assert (shelf.laid, shape["complete"]) == (["/a.md"], True)
+
+
+@pytest.mark.parametrize("error", [Unavailable("s3://kb/a.md", "down"), Throttled("s3://kb/a.md", "busy")])
+def test_a_shelf_that_fails_leaves_the_others_and_says_so(error: FetchError) -> None:
+    shape = handed(text("/a.md", "x" * SMALL), text("b.md", "y" * 100), shelf=Shelf(error))
+    assert ways(shape) == ["undelivered", "text"]
+    assert (shape["documents"][0]["undelivered"], shape["complete"]) == (error.code, False)
+
+
+def test_with_always_every_body_goes_to_the_files_api() -> None:
+    files = Files()
+    shape = handed(text("a.md", "x"), binary("b.pdf", b"y"), files=files, use="always")
+    assert ways(shape) == ["geminiFileReference", "geminiFileReference"]
+    assert shape["documents"][1]["geminiFileReference"] == {
+        "fileUri": "https://files.example/b.pdf",
+        "mimeType": "application/pdf",
+        "name": "files/b.pdf",
+        "expirationTime": "2026-03-01T12:00:00+00:00",
+    }
+    assert sorted(files.held) == ["a.md", "b.pdf"]
+    assert shape["complete"]
+
+
+def test_with_auto_only_what_is_no_text_and_would_not_stay_inline_goes_there() -> None:
+    """A URL is of more use for text: every application can read it, and every model takes it."""
+    files = Files()
+    documents = (text("a.md", "x" * SMALL), binary("b.pdf", b"y" * SMALL), binary("c.pdf", b"y" * 10))
+    shape = handed(*documents, files=files, use="auto")
+    assert ways(shape) == ["downloadUrl", "geminiFileReference", "geminiDocument"]
+    assert files.held == ["b.pdf"]
+
+
+def test_with_never_nothing_goes_there() -> None:
+    files = Files()
+    shape = handed(binary("b.pdf", b"y" * SMALL), files=files)
+    assert (ways(shape), files.held) == (["downloadUrl"], [])
+
+
+@pytest.mark.parametrize(
+    "error", [Unavailable("files/a", "down"), ImportRefused("files/a", "INVALID_ARGUMENT", "no")]
+)
+@pytest.mark.parametrize("use", ["auto", "always"])
+def test_what_the_files_api_does_not_take_goes_another_way_and_says_why(
+    error: FetchError | ImportRefused, use: UseFilesApi
+) -> None:
+    files = Files(a=error)
+    shape = handed(binary("a.pdf", b"y" * SMALL), binary("b.pdf", b"y" * SMALL), files=files, use=use)
+    assert ways(shape) == ["downloadUrl", "geminiFileReference"]
+    assert shape["documents"][0]["filesApi"] == error.code
+    assert shape["complete"]
+
+
+@pytest.mark.parametrize("use", ["auto", "always"])
+def test_without_a_files_api_the_option_changes_nothing(use: UseFilesApi) -> None:
+    shape = handed(text("a.md", "x"), binary("b.pdf", b"y" * SMALL), use=use)
+    assert ways(shape) == ["text", "downloadUrl"]
+
+
+def test_references_and_urls_stay_whole_when_an_answer_is_abridged() -> None:
+    long = "https://kb.example/?" + "0" * 3_000
+
+    class LongWinded(Signer):
+        def sign(self, location: Location) -> DownloadUrl | None:
+            return DownloadUrl(long, EXPIRES)
+
+    shape, bodies = answer(text("a.md", "x" * SMALL))
+    shape["edges"] = ["x" * SMALL]
+    written = ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
+        written = fit(shape, bodies, LongWinded(), encode)
+    assert json.loads(written)["documents"][0]["downloadUrl"]["url"] == long

@@ -1,30 +1,43 @@
-"""Use case: make an answer fit its envelope (G-7).
+"""Use case: hand documents over in an answer that fits its envelope (G-6, G-7).
 
-Bodies stay inline while the measured envelope fits; then the largest become `downloadUrl`s. What binds is
-the answer as the Lambda runtime encodes it: the JSON text once more as a JSON string.
+Bodies stay inline while the measured envelope fits; then the largest go out another way: a file of the Files
+API where the caller wants that, else a URL. What binds is the answer as the Lambda runtime encodes it: the
+JSON text once more as a JSON string.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, Protocol
 
-from groundwire.limits import RESPONSE_BYTES
+from groundwire.deadline import Deadline
+from groundwire.documents import PreparedDocument, StoredFile
+from groundwire.errors import FetchError, ImportRefused
+from groundwire.limits import LOOKUPS_AT_ONCE, RESPONSE_BYTES
 from groundwire.pointers import Location
+
+Json = dict[str, Any]
+Attachment = tuple[Json, PreparedDocument]
+"""A document as the answer has it, and what it was made from."""
+UseFilesApi = Literal["auto", "always", "never"]
 
 _HEADERS_BYTES = 2_048
 _GROWTH = 7
 """Control characters grow sevenfold, and nothing grows more."""
+_LINK_BYTES = 4_096
+"""More than a URL or a reference takes in the envelope."""
 _REPORTS = frozenset({"skipped", "edges", "findings", "indexStale", "traversableMimeTypes"})
 """Lists whose length is an author's or a caller's choice: an alias may repeat 64 KB a hundred times."""
 _ENTRIES_LEFT, _TEXT_CHARS_LEFT = (10_000, 1_000, 100, 10, 0), 2_048
 """What is left of them, tried in this order; a URI has fewer characters."""
+_LINKS: Final = frozenset({"downloadUrl", "geminiFileReference"})
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadUrl:
-    """A URL that gives one document's stored bytes to whoever holds it, until it expires."""
+    """A URL that gives one document's bytes to whoever holds it, until it expires."""
 
     url: str
     expires_at: datetime
@@ -34,7 +47,23 @@ class DownloadSigner(Protocol):
     """Makes documents of a store reachable by URL."""
 
     def sign(self, location: Location) -> DownloadUrl | None:
-        """A URL, or None where clients would rewrite this key into another one."""
+        """A URL of the stored bytes; None for another store, or a key that clients would rewrite."""
+        ...
+
+
+class DeliveryShelf(Protocol):
+    """Where bodies lie for a short while that no store of theirs gives out by URL."""
+
+    def lay(self, document: PreparedDocument, *, deadline: Deadline) -> DownloadUrl:
+        """A URL of the delivered bytes; Unavailable where they could not be laid there in time."""
+        ...
+
+
+class FileReferrer(Protocol):
+    """Makes bodies reachable for Gemini."""
+
+    def refer(self, document: PreparedDocument, *, deadline: Deadline) -> StoredFile:
+        """A file that can be used; Unavailable or ImportRefused where there is none."""
         ...
 
 
@@ -45,44 +74,110 @@ def envelope_bytes(body: str) -> int:
     return len(json.dumps(body, ensure_ascii=False).encode("utf-8")) + _HEADERS_BYTES
 
 
-def fit(
-    shape: dict[str, Any],
-    bodies: Sequence[tuple[dict[str, Any], Location]],
-    signer: DownloadSigner,
-    encode: Any,
-) -> str:
-    """`shape` as JSON text that fits; `bodies` are the documents in it that carry content.
+class Delivery:
+    """How the bodies of one deployment go out; without shelf and files, inline or as URLs of their store."""
 
-    Whatever is moved out has a `downloadUrl {url, expiresAt}` instead, or `undelivered` with the reason, and
-    then the answer is not `complete`. One that is too large even without bodies is `abridged`: of what it
-    reports, the beginning.
-    """
-    text: str = encode(shape)
-    size = envelope_bytes(text)
-    largest = sorted(bodies, key=lambda each: _body_bytes(each[0]), reverse=True)
-    for document, location in largest:
-        if size <= RESPONSE_BYTES:
-            break
-        size -= _body_bytes(document)
-        document.pop("text", None)
-        document.pop("geminiDocument", None)
-        signed = signer.sign(location)
-        if signed:
-            document["downloadUrl"] = {"url": signed.url, "expiresAt": signed.expires_at.isoformat()}
-            size += 2 * len(signed.url)
-        else:
-            document["undelivered"] = "key_not_addressable"
-            shape["complete"] = False
-        if size <= RESPONSE_BYTES or document is largest[-1][0]:
+    def __init__(
+        self, signer: DownloadSigner, shelf: DeliveryShelf | None = None, files: FileReferrer | None = None
+    ) -> None:
+        self._signer = signer
+        self._shelf = shelf
+        self._files = files
+
+    def fit(
+        self,
+        shape: Json,
+        bodies: Sequence[Attachment],
+        encode: Callable[[Json], str],
+        *,
+        deadline: Deadline,
+        use_files_api: UseFilesApi = "never",
+    ) -> str:
+        """`shape` as JSON text that fits; `bodies` are the documents in it that carry content.
+
+        With `always`, every body goes to the Files API that it takes; with `auto`, those that are no text and
+        would not stay inline. Whatever is moved out has a `geminiFileReference` or a `downloadUrl {url,
+        expiresAt}` instead, or `undelivered` with the reason, and then the answer is not `complete`. One that
+        is too large even without bodies is `abridged`: of what it reports, the beginning.
+        """
+        if use_files_api == "always":
+            _side_by_side(lambda body: self._refer(body, deadline), bodies)
+        text = encode(shape)
+        sized = ((_body_bytes(document), (document, source)) for document, source in bodies)
+        left = sorted((each for each in sized if each[0]), key=lambda each: -each[0])
+        while left and (over := envelope_bytes(text) - RESPONSE_BYTES) > 0:
+            count = _needed([size for size, _ in left], over)
+            moving, left = [body for _, body in left[:count]], left[count:]
+            moved = _side_by_side(lambda body: self._move(body, use_files_api, deadline), moving)
+            if not all(moved):
+                shape["complete"] = False
             text = encode(shape)
-            size = envelope_bytes(text)
-    for entries in _ENTRIES_LEFT:
-        if size <= RESPONSE_BYTES:
-            break
-        shape |= {"complete": False, "abridged": True}
-        text = encode(_abridged(shape, entries))
-        size = envelope_bytes(text)
-    return text
+        for entries in _ENTRIES_LEFT:
+            if envelope_bytes(text) <= RESPONSE_BYTES:
+                break
+            shape |= {"complete": False, "abridged": True}
+            text = encode(_abridged(shape, entries))
+        return text
+
+    def _move(self, body: Attachment, use_files_api: UseFilesApi, deadline: Deadline) -> bool:
+        """Hands one body over otherwise than inline; False, and why, where there is no way."""
+        shape, document = body
+        if use_files_api == "auto" and document.text is None and self._refer(body, deadline):
+            return True
+        try:
+            link = self._signer.sign(document.location)
+            if link is None and self._shelf:
+                link = self._shelf.lay(document, deadline=deadline)
+            reason = "key_not_addressable"
+        except FetchError as error:
+            link, reason = None, error.code
+        _take_out(shape)
+        if link is None:
+            shape["undelivered"] = reason
+        else:
+            shape["downloadUrl"] = {"url": link.url, "expiresAt": link.expires_at.isoformat()}
+        return link is not None
+
+    def _refer(self, body: Attachment, deadline: Deadline) -> bool:
+        """Leaves the body to the Files API; False where it does not take it, or not now."""
+        shape, document = body
+        if self._files is None:
+            return False
+        try:
+            file = self._files.refer(document, deadline=deadline)
+        except (FetchError, ImportRefused) as error:
+            shape["filesApi"] = error.code
+            return False
+        _take_out(shape)
+        expires = None if file.expires is None else datetime.fromtimestamp(file.expires, UTC).isoformat()
+        shape["geminiFileReference"] = {
+            "fileUri": file.uri,
+            "mimeType": file.mime_type,
+            "name": file.name,
+            "expirationTime": expires,
+        }
+        return True
+
+
+def _needed(sizes: Sequence[int], over: int) -> int:
+    """How many bodies of these sizes, largest first, it takes to save `over` bytes; all of them at most."""
+    for count, size in enumerate(sizes, 1):
+        over -= size - _LINK_BYTES
+        if over <= 0:
+            return count
+    return len(sizes)
+
+
+def _side_by_side(work: Callable[[Attachment], bool], bodies: Sequence[Attachment]) -> list[bool]:
+    if len(bodies) < 2:
+        return [work(each) for each in bodies]
+    with ThreadPoolExecutor(LOOKUPS_AT_ONCE, "deliver") as pool:
+        return list(pool.map(work, bodies))
+
+
+def _take_out(shape: Json) -> None:
+    shape.pop("text", None)
+    shape.pop("geminiDocument", None)
 
 
 def _abridged(value: Any, entries: int) -> Any:
@@ -95,7 +190,7 @@ def _abridged(value: Any, entries: int) -> Any:
         return value
     return {
         name: inner
-        if name == "downloadUrl"
+        if name in _LINKS
         else _abridged(inner[:entries] if name in _REPORTS and isinstance(inner, list) else inner, entries)
         for name, inner in value.items()
     }
@@ -103,5 +198,7 @@ def _abridged(value: Any, entries: int) -> Any:
 
 def _body_bytes(document: Mapping[str, Any]) -> int:
     """What the document's content takes in the envelope."""
-    content = document.get("text") or (document.get("geminiDocument") or {}).get("data") or ""
+    content = document.get("text") or (document.get("geminiDocument") or {}).get("data")
+    if not content:
+        return 0
     return len(json.dumps(json.dumps(content, ensure_ascii=False), ensure_ascii=False).encode("utf-8"))
