@@ -57,6 +57,9 @@ class Deployment:
     dead_letter_queue_url: str
     bucket: str
     table: str
+    indexer: str
+    reindex: Mapping[str, str]
+    """The state machines' ARNs, by storage root."""
 
 
 def deploy(emulator: Emulator, purpose: str) -> Deployment:
@@ -102,6 +105,8 @@ def _deployment(outputs: Mapping[str, str]) -> Deployment:
         dead_letter_queue_url=outputs["DeadLetterQueueUrl"],
         bucket=outputs["DocumentsBucket"],
         table=outputs["TableName"],
+        indexer=outputs["IndexerFunctionName"],
+        reindex=json.loads(outputs["ReindexStateMachines"]),
     )
 
 

@@ -20,6 +20,7 @@ from grounding.wiring import wired as grounding_wired
 from groundwire.settings import GroundingSettings, IndexerSettings, StorageRootSettings
 from indexer.wiring import wired as indexer_wired
 from reindex.wiring import wired as reindex_wired
+from uploads.wiring import wired as uploads_wired
 
 REGION: Literal["eu-north-1"] = "eu-north-1"
 ACCOUNT = "111122223333"
@@ -56,18 +57,7 @@ class Cloud:
         self.dynamodb = session().client("dynamodb", endpoint_url=endpoint)
         self.sqs = session().client("sqs", endpoint_url=endpoint)
         self.new_bucket(self.bucket)
-        self.dynamodb.create_table(
-            TableName=self.table,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[
-                {"AttributeName": "PK", "AttributeType": "S"},
-                {"AttributeName": "SK", "AttributeType": "S"},
-            ],
-            KeySchema=[
-                {"AttributeName": "PK", "KeyType": "HASH"},
-                {"AttributeName": "SK", "KeyType": "RANGE"},
-            ],
-        )
+        self.new_table(self.table)
         self.queue = self.sqs.create_queue(QueueName=f"index-{name}")["QueueUrl"]
         self.dead_letters = self.sqs.create_queue(QueueName=f"dead-{name}")["QueueUrl"]
 
@@ -106,6 +96,21 @@ class Cloud:
         self.s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
         return name
 
+    def new_table(self, name: str) -> str:
+        self.dynamodb.create_table(
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[
+                {"AttributeName": "PK", "AttributeType": "S"},
+                {"AttributeName": "SK", "AttributeType": "S"},
+            ],
+            KeySchema=[
+                {"AttributeName": "PK", "KeyType": "HASH"},
+                {"AttributeName": "SK", "KeyType": "RANGE"},
+            ],
+        )
+        return name
+
     def put(self, key: str, content: str | bytes, content_type: str = "binary/octet-stream") -> None:
         body = content.encode() if isinstance(content, str) else content
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
@@ -130,7 +135,7 @@ class Cloud:
 
 def forget_wiring() -> None:
     """What the functions were wired to; the next request wires them anew."""
-    for wired in (indexer_wired, grounding_wired, reindex_wired):
+    for wired in (indexer_wired, grounding_wired, reindex_wired, uploads_wired):
         wired.cache_clear()
 
 

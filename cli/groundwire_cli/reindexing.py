@@ -7,13 +7,19 @@ not the run.
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 _UNFINISHED = "RUNNING"
+_LOOKED_FOR_S = 1
+"""With any wait at all, SQS asks all of its servers."""
+_LETTERS_AT_ONCE = 10
+"""As many as SQS hands out at a time, and as a client has connections."""
 COUNTS = ("indexed", "unchanged", "removed", "invalid", "failed")
 
 
@@ -97,18 +103,21 @@ class DeployedStack:
         with _refusals():
             return self._looked_at(run)
 
-    def redrive(self) -> str:
-        """Moves the dead letters back to where they came from; the handle of the task that does."""
+    def redrive(self) -> int:
+        """Puts the dead letters that lie there now on the indexer's queue again; how many.
+
+        A letter is removed once the queue has taken it: whatever breaks off, it is in one of the two. Not by
+        SQS's own move task: nobody says that it lets lie what nobody understands and is back at once.
+        """
         with _refusals():
             queues = self._client("sqs")
-            arns = [
-                queues.get_queue_attributes(QueueUrl=self._output(output), AttributeNames=["QueueArn"])
-                for output in ("DeadLetterQueueUrl", "IndexerQueueUrl")
-            ]
-            source, destination = (reply["Attributes"]["QueueArn"] for reply in arns)
-            # Said, not left to SQS: what EventBridge or the indexer put there itself has no way back.
-            task = queues.start_message_move_task(SourceArn=source, DestinationArn=destination)
-            return str(task["TaskHandle"])
+            source, destination = self._output("DeadLetterQueueUrl"), self._output("IndexerQueueUrl")
+            letters = _waiting(queues, source)
+            with ThreadPoolExecutor(_LETTERS_AT_ONCE) as pool:
+                return sum(
+                    len(list(pool.map(partial(_put_back, queues, source, destination), some)))
+                    for some in letters
+                )
 
     def _start(self, machine: str, root: str, prefix: str) -> str:
         with _refusals():
@@ -153,6 +162,29 @@ class DeployedStack:
 
     def _client(self, service: str) -> Any:
         return self._session.client(service)
+
+
+def _waiting(queues: Any, url: str) -> Iterator[list[Any]]:
+    """As many letters as lie there now, some at a time: whoever takes them removes them."""
+    count = "ApproximateNumberOfMessages"
+    reply = queues.get_queue_attributes(QueueUrl=url, AttributeNames=[count])
+    left = int(reply["Attributes"][count])
+    while left > 0:
+        reply = queues.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=min(left, _LETTERS_AT_ONCE),
+            WaitTimeSeconds=_LOOKED_FOR_S,
+        )
+        if not (some := reply.get("Messages")):
+            return
+        left -= len(some)
+        yield some
+
+
+def _put_back(queues: Any, source: str, destination: str, letter: Any) -> None:
+    """The body alone: why it was given up is told anew if it has to be."""
+    queues.send_message(QueueUrl=destination, MessageBody=letter["Body"])
+    queues.delete_message(QueueUrl=source, ReceiptHandle=letter["ReceiptHandle"])
 
 
 @contextlib.contextmanager

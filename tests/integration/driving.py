@@ -61,6 +61,15 @@ def heal(cloud: Cloud) -> None:
             cloud.sqs.delete_message(QueueUrl=cloud.queue, ReceiptHandle=message["ReceiptHandle"])
 
 
+def work_off(cloud: Cloud) -> None:
+    """Lets the queue hand out what is on it until nothing is left; what fails stays and comes again."""
+    while waiting := cloud.messages(cloud.queue):
+        failed = deliver(*(message["Body"] for message in waiting))
+        for number, message in enumerate(waiting):
+            if f"m{number}" not in failed:
+                cloud.sqs.delete_message(QueueUrl=cloud.queue, ReceiptHandle=message["ReceiptHandle"])
+
+
 def upload(cloud: Cloud, files: dict[str, str | bytes]) -> None:
     """Stores documents and indexes them."""
     for key, content in files.items():

@@ -30,6 +30,7 @@ class Cloud:
         self.asked: list[tuple[str, Any]] = []
         self.executions: dict[str, list[dict[str, Any]]] = {}
         self.maps: list[dict[str, Any]] = [items(10, 4), items(10, 10)]
+        self.letters: list[str] = []
         self.outputs = {"ReindexStateMachines": json.dumps(MACHINES), **QUEUES}
 
     def client(self, service_name: str) -> Any:
@@ -60,11 +61,18 @@ class Cloud:
         return self.maps.pop(0) if len(self.maps) > 1 else self.maps[0]
 
     def get_queue_attributes(self, *, QueueUrl: str, AttributeNames: list[str]) -> Any:  # noqa: N803
-        return {"Attributes": {"QueueArn": QueueUrl.replace("https://q/", "arn:")}}
+        return {"Attributes": {"ApproximateNumberOfMessages": str(len(self.letters))}}
 
-    def start_message_move_task(self, **request: str) -> Any:
-        self.asked.append(("move", request))
-        return {"TaskHandle": "task"}
+    def receive_message(self, *, QueueUrl: str, MaxNumberOfMessages: int, **_: Any) -> Any:  # noqa: N803
+        assert QueueUrl == QUEUES["DeadLetterQueueUrl"]
+        handed, self.letters = self.letters[:MaxNumberOfMessages], self.letters[MaxNumberOfMessages:]
+        return {"Messages": [{"Body": body, "ReceiptHandle": body} for body in handed]} if handed else {}
+
+    def send_message(self, **message: str) -> None:
+        self.asked.append(("send", message))
+
+    def delete_message(self, **message: str) -> None:
+        self.asked.append(("delete", message))
 
 
 def ended(status: str = "SUCCEEDED", **output: Any) -> dict[str, Any]:
@@ -144,10 +152,23 @@ def test_a_bar_says_what_is_known_yet() -> None:
     assert progress.words(running) == "1,200 listed  2 failed"
 
 
-def test_dead_letters_go_back_to_the_queue(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dead_letter_is_removed_when_the_queue_has_taken_it(
+    cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cloud.letters = ["a"]
     assert main(["redrive", "--stack", "mine", "--json"]) == 0
-    assert cloud.asked[-1] == ("move", {"SourceArn": "arn:dead", "DestinationArn": "arn:index"})
-    assert json.loads(capsys.readouterr().out) == {"task": "task"}
+    assert cloud.asked[1:] == [
+        ("send", {"QueueUrl": QUEUES["IndexerQueueUrl"], "MessageBody": "a"}),
+        ("delete", {"QueueUrl": QUEUES["DeadLetterQueueUrl"], "ReceiptHandle": "a"}),
+    ]
+    assert json.loads(capsys.readouterr().out) == {"moved": 1}
+
+
+def test_all_dead_letters_go_back(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    cloud.letters = letters = [f"{number}" for number in range(1_234)]
+    assert main(["redrive", "--stack", "mine"]) == 0
+    assert sorted(m["MessageBody"] for what, m in cloud.asked if what == "send") == sorted(letters)
+    assert "1,234" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

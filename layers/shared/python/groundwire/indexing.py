@@ -85,6 +85,17 @@ class Indexer:
                 return "indexed" if node.exists else "removed"
         raise Unavailable(location.uri, "other writers changed the node again and again")
 
+    def is_current(self, seen: Node) -> bool:
+        """Whether a node read a moment ago is what a look that nothing orders would leave as it is.
+
+        It must be living, say what its object and its targets say now, and owe nobody: whoever wrote it since
+        has looked at all that themselves.
+        """
+        if not seen.exists or not _is_settled(seen, pays=True):
+            return False
+        node = self._current(seen.location, seen.sequencer)
+        return node is not None and _same(node, seen) and judged(seen, self._surroundings(seen)) == seen
+
     def settle(self, location: Location, *, pays: bool = True) -> None:
         """Judges the node by its targets and rivals as they are now; publishes what changed.
 
@@ -96,7 +107,7 @@ class Indexer:
             if node is None:
                 return
             settled = judged(node, self._surroundings(node)) if node.exists else node
-            if settled == node and node.announced == node.state and not (node.owes and pays):
+            if settled == node and _is_settled(node, pays):
                 return
             if pays:
                 self._pay(settled)
@@ -220,6 +231,11 @@ class Indexer:
 
 def _token() -> str:
     return secrets.token_hex(8)
+
+
+def _is_settled(node: Node, pays: bool) -> bool:
+    """Whether others heard of the node as it is and, where it `pays`, got what its last write owes them."""
+    return node.announced == node.state and not (node.owes and pays)
 
 
 def _owing(node: Node, seen: Node | None) -> Node:
