@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aws_cdk import Acknowledgment, RemovalPolicy, Stack, Token, Validations
-from aws_cdk.aws_iam import PolicyStatement, Role
+from aws_cdk.aws_iam import Effect, PolicyStatement, Role
 from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, CfnBucket, IBucket
 from constructs import Construct
 
 from groundwire.settings import StorageRootSettings
 from infra.environments import StorageRoot
 
-_MANAGED_LOG_POLICY = (
+MANAGED_LOG_POLICY = (
     "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]"
 )
 
@@ -37,6 +37,12 @@ class DeployedRoot:
         """The ARN pattern of the uploads that wait to be placed."""
         return self.bucket.arn_for_objects(f"{self.declared.folder}{self.declared.inbox_prefix}*")
 
+    def lies_in(self, outer: "DeployedRoot") -> bool:
+        """Whether this root is nested in the other."""
+        bucket = self.declared.bucket
+        same = bucket is not None and bucket == outer.declared.bucket
+        return same and self is not outer and self.declared.folder.startswith(outer.declared.folder)
+
     @property
     def settings(self) -> StorageRootSettings:
         """The root as functions read it from their environment; the bucket may be a CDK token."""
@@ -46,6 +52,7 @@ class DeployedRoot:
             prefix=self.declared.prefix,
             region=self.declared.region,
             readers=self.declared.readers,
+            writers=self.declared.writers,
             inbox_prefix=self.declared.inbox_prefix,
             inbox_destinations=self.declared.inbox_destinations,
         )
@@ -74,7 +81,7 @@ class Documents(Construct):
             if child.node.id.startswith("BucketNotificationsHandler"):
                 Validations.of(child).acknowledge(
                     Acknowledgment(
-                        id=_MANAGED_LOG_POLICY,
+                        id=MANAGED_LOG_POLICY,
                         reason="CDK's own function, which changes notification settings during a deployment.",
                     )
                 )
@@ -128,6 +135,32 @@ class Documents(Construct):
                     reason="Uploads have names of their authors' choice; the pattern ends at the inbox.",
                 )
                 for root in self.roots
+            )
+        )
+
+    def grant_upload(self, role: Role) -> None:
+        """Lets the role store documents in the roots that have writers, but in no inbox (Z-5).
+
+        A root without writers that lies in one of those stays closed, whatever the function may think.
+        """
+        open_to_writers = [root for root in self.roots if root.declared.writers]
+        closed = [root.inbox for root in open_to_writers]
+        closed += [
+            root.objects
+            for root in self.roots
+            if not root.declared.writers and any(root.lies_in(outer) for outer in open_to_writers)
+        ]
+        role.add_to_policy(
+            PolicyStatement(actions=["s3:PutObject"], resources=[root.objects for root in open_to_writers])
+        )
+        role.add_to_policy(PolicyStatement(effect=Effect.DENY, actions=["s3:PutObject"], resources=closed))
+        Validations.of(role).acknowledge(
+            *(
+                Acknowledgment(
+                    id=f"AwsSolutions-IAM5[Resource::{self._as_reported(root)}]",
+                    reason="Writers name their documents; the pattern ends where the root does.",
+                )
+                for root in open_to_writers
             )
         )
 

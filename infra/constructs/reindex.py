@@ -37,10 +37,16 @@ from aws_cdk.aws_stepfunctions import (
     WriterConfig,
 )
 from aws_cdk.aws_stepfunctions_tasks import LambdaInvoke
+from aws_cdk.custom_resources import (
+    AwsCustomResource,
+    AwsCustomResourcePolicy,
+    AwsSdkCall,
+    PhysicalResourceId,
+)
 from constructs import Construct
 
 from groundwire.settings import ReindexSettings
-from infra.constructs.documents import DeployedRoot, Documents
+from infra.constructs.documents import MANAGED_LOG_POLICY, DeployedRoot, Documents
 from infra.constructs.function import FunctionShape, ServiceFunction
 from infra.constructs.index import Index
 from infra.constructs.indexer import Indexer
@@ -51,6 +57,8 @@ from infra.environments import Environment
 _BATCH = 50
 # An express execution has five minutes for a batch and its retries.
 _WORKER_TIMEOUT = Duration.seconds(60)
+# One whole processor: a document takes more of it than of waiting, and less of it for longer costs the same.
+_WORKER_MEMORY_MB = 1769
 _RECONCILER_TIMEOUT = Duration.minutes(15)
 _TOLERATED_PERCENT = 5
 _RESULTS_KEPT = Duration.days(7)
@@ -88,7 +96,9 @@ class Reindex(Construct):
             event_bus=verdicts.bus.event_bus_name,
         ).environment()
         self._worker = self._function(
-            "Worker", FunctionShape(folder="reindex", timeout=_WORKER_TIMEOUT, memory_mb=512), layers
+            "Worker",
+            FunctionShape(folder="reindex", timeout=_WORKER_TIMEOUT, memory_mb=_WORKER_MEMORY_MB),
+            layers,
         )
         self._reconciler = self._function(
             "Reconciler",
@@ -114,6 +124,9 @@ class Reindex(Construct):
         if environment.reconcile_schedule:
             for name, machine in self.state_machines.items():
                 self._rule(name, machine, environment.reconcile_schedule)
+        for root in documents.roots:
+            if root.declared.bucket:
+                self._first_run(root.declared.name).node.add_dependency(documents, indexer)
 
     def _function(self, construct_id: str, shape: FunctionShape, layers: Layers) -> ServiceFunction:
         return ServiceFunction(
@@ -225,6 +238,30 @@ class Reindex(Construct):
         )
         return step
 
+    def _first_run(self, name: str) -> AwsCustomResource:
+        """Indexes what an existing bucket holds already, when its root comes into the stack (X-9)."""
+        machine = self.state_machines[name]
+        run = AwsCustomResource(
+            self,
+            f"FirstRun-{name}",
+            on_create=AwsSdkCall(
+                service="SFN",
+                action="startExecution",
+                parameters={
+                    "stateMachineArn": machine.state_machine_arn,
+                    "input": json.dumps({"root": name, "prefix": ""}),
+                },
+                physical_resource_id=PhysicalResourceId.of(f"first-run-{name}"),
+                output_paths=["executionArn"],
+            ),
+            policy=AwsCustomResourcePolicy.from_statements(
+                [PolicyStatement(actions=["states:StartExecution"], resources=[machine.state_machine_arn])]
+            ),
+            install_latest_aws_sdk=False,
+        )
+        _first_run_reasons(Stack.of(self))
+        return run
+
     def _rule(self, name: str, machine: StateMachine, schedule: str) -> None:
         Rule(
             self,
@@ -241,6 +278,20 @@ class Reindex(Construct):
                 )
             ],
         )
+
+
+def _first_run_reasons(stack: Stack) -> None:
+    """What cdk-nag is told of the one function behind all first runs, which is CDK's own."""
+    for child in stack.node.children:
+        if child.node.id.startswith("AWS679f53fac002430cb0da5b7982bd2287"):
+            Validations.of(child).acknowledge(
+                Acknowledgment(
+                    id=MANAGED_LOG_POLICY, reason="CDK's own function, which runs at a deployment."
+                ),
+                Acknowledgment(
+                    id="AwsSolutions-L1", reason="CDK's own function, of the runtime CDK gives it."
+                ),
+            )
 
 
 def _logical_id(construct: Bucket | StateMachine) -> str:

@@ -98,3 +98,36 @@ def test_reconciled_every_night_except_on_this_machine(
         assert target["Arn"] == {
             "Ref": deployments[name].logical_id("AWS::StepFunctions::StateMachine", "Reindexingkb")
         }
+
+
+def test_an_existing_bucket_is_indexed_when_its_root_comes_in(guest: Synthesized, prod: Synthesized) -> None:
+    """Once a root, after its events arrive; a bucket of ours is empty then."""
+    runs = guest.resources("Custom::AWS")
+    started = {}
+    for run in runs.values():
+        call = json.loads(rendered(run["Properties"]["Create"]))
+        assert (call["service"], call["action"]) == ("SFN", "startExecution")
+        assert not run["Properties"].keys() & {"Update", "Delete"}
+        name = json.loads(call["parameters"]["input"])["root"]
+        started[name] = call["parameters"]["stateMachineArn"]
+        needed = set(run["DependsOn"])
+        assert needed >= set(guest.resources("Custom::S3BucketNotifications"))
+        assert needed >= set(guest.resources("AWS::Lambda::EventSourceMapping"))
+    machines = guest.resources("AWS::StepFunctions::StateMachine")
+    assert set(started) == {"handbook", "recipes"}
+    assert set(started.values()) < set(machines)
+    assert "Custom::AWS" not in {resource["Type"] for resource in prod.template["Resources"].values()}
+
+
+def test_the_first_run_may_start_its_machine_and_nothing_else(guest: Synthesized) -> None:
+    functions = guest.resources("AWS::Lambda::Function")
+    (function,) = (name for name in functions if name.startswith("AWS679f53fac"))
+    role = guest.template["Resources"][function]["Properties"]["Role"]["Fn::GetAtt"][0]
+    allowed = {
+        rendered(statement["Resource"]): statement["Action"]
+        for policy in guest.resources("AWS::IAM::Policy").values()
+        if {"Ref": role} in policy["Properties"]["Roles"]
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    }
+    assert set(allowed.values()) == {"states:StartExecution"}
+    assert len(allowed) == 2
