@@ -33,9 +33,10 @@ lint-fix: prepare ## let ruff mend what it can
 	@$(run) ruff check --fix
 	@$(run) ruff format
 
-bench: prepare ## measure, each beside its reference; a minute
+bench: prepare ## measure, each beside its reference; some minutes
 	@$(run) python -m bench.bundles
 	@$(run) python -m bench.shards
+	@$(run) python -m bench.reindexing
 
 synth: prepare ## the CloudFormation template of one environment [env=dev]
 	@$(cdk) synth -c environment=$(env) --no-notices

@@ -3,7 +3,7 @@
 The same world runs over a table in memory (tests/unit) and over the emulator's DynamoDB (tests/e2e).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from groundwire.adapters.dynamodb import DynamoEdgeIndex
@@ -78,10 +78,22 @@ class Bucket:
 class World:
     """An indexer over a table, and everything that waits to be delivered to it."""
 
-    def __init__(self, bucket: Bucket, client: Any, root: StorageRoot = ROOT, table: str = "t") -> None:
-        """`client` is DynamoDB's, or one like it; two roots of different names may share a table."""
-        self.bucket, self.root, self.bus = bucket, root, MemoryBus()
-        self.index = DynamoEdgeIndex(client, table, StorageRoots([root]), shards=2)
+    def __init__(
+        self,
+        bucket: Bucket,
+        client: Any,
+        root: StorageRoot = ROOT,
+        table: str = "t",
+        *,
+        shards: int = 2,
+        names: Collection[str] = NAMES,
+    ) -> None:
+        """`client` is DynamoDB's, or one like it; two roots of different names may share a table.
+
+        `names` are the keys that `picture` looks at.
+        """
+        self.bucket, self.root, self.bus, self.names = bucket, root, MemoryBus(), names
+        self.index = DynamoEdgeIndex(client, table, StorageRoots([root]), shards)
         store = bucket.store
         self.indexer = Indexer(store, self.index, self.bus, self.bus, Placement(store, store))
 
@@ -115,7 +127,7 @@ class World:
         """What a reader sees: each living node without when it was written, and who includes it."""
         deadline = Deadline.after(60)
         seen: dict[str, Any] = {}
-        for key in NAMES:
+        for key in self.names:
             location = Location(self.root, key)
             node = self.index.node(location)
             parents, _ = self.index.dependents(location, deadline=deadline, limit=100)
@@ -131,11 +143,12 @@ class World:
 
 
 def check_targets(world: World) -> None:
-    """What each node says of its targets is what the bucket's files say, whoever computed it."""
+    """Each node says of its targets what the bucket's files say, whoever computed it, and owes nobody."""
     files = world.bucket.store.files
     nodes = {key: world.node(key) for key in files}
     for key, node in nodes.items():
         assert node is not None
+        assert (node.owes, node.announced) == ((), node.state), key
         for include in node.includes:
             if include.key and include.code in (None, "target_missing", "unicode_form_differs"):
                 found, code = find(include.key, lambda key: key if key in files else None)

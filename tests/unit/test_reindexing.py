@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,6 +64,39 @@ def test_a_second_run_over_an_unchanged_bucket_writes_nothing() -> None:
     assert world.look().counts == {"unchanged": 3}
     assert world.sweep().counts == {"invalid": 1}
     assert world.index.writes == before
+
+
+def test_nodes_of_unchanged_documents_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.look()
+    while world.bus.heals:
+        world.indexer.heal(*world.bus.heals.pop())
+    world.index.levels.clear()
+    monkeypatch.delattr(MemoryIndex, "node")
+    assert world.look().counts == {"unchanged": 3}
+    assert [len(level) for level in world.index.levels] == [3, 1]  # and what a.md includes
+
+
+@pytest.mark.parametrize("left", [{"announced": ""}, {"owes": ("dependents",)}])
+def test_what_a_crash_left_undone_is_done_at_the_next_look(left: dict[str, Any]) -> None:
+    world = World()
+    world.look()
+    place = Location(ROOT, "b.md")
+    world.index.stored[place.uri] = replace(world.index.stored[place.uri], **left)
+    world.bus.published.clear()
+    world.bus.heals.clear()
+    assert world.look("b.md").counts == {"unchanged": 1}
+    assert world.bus.published == ([(place.uri, "valid")] if "announced" in left else [])
+    assert world.bus.heals == ([(place, None)] if "owes" in left else [])
+
+
+def test_a_target_that_came_meanwhile_is_seen_although_the_document_is_unchanged() -> None:
+    world = World()
+    world.look("a.md")
+    world.look("b.md")
+    world.bus.heals.clear()  # lost
+    assert world.look("a.md").counts == {"unchanged": 1}
+    assert world.index.stored[Location(ROOT, "a.md").uri].verdict == "valid"
 
 
 def test_what_the_index_missed_is_drift() -> None:

@@ -123,16 +123,24 @@ class Stack:
         eventually(count, lambda messages: messages == 0)
 
     @contextmanager
-    def quick_retries(self) -> Iterator[None]:
-        """Messages that failed come back after a second instead of minutes."""
+    def quick_retries(self, *, seconds: int = 1, receives: int | None = None) -> Iterator[None]:
+        """Messages that failed come back after `seconds` instead of minutes.
+
+        With `receives` they do so that many times before they are given up.
+        """
         url = self.deployment.queue_url
-        reply = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])
-        usual = reply["Attributes"]["VisibilityTimeout"]
-        self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "1"})
+        usual = self.sqs.get_queue_attributes(
+            QueueUrl=url, AttributeNames=["VisibilityTimeout", "RedrivePolicy"]
+        )["Attributes"]
+        changed = {"VisibilityTimeout": str(seconds)}
+        if receives is not None:
+            policy = json.loads(usual["RedrivePolicy"])
+            changed["RedrivePolicy"] = json.dumps({**policy, "maxReceiveCount": receives})
+        self.sqs.set_queue_attributes(QueueUrl=url, Attributes=changed)  # type: ignore[arg-type]
         try:
             yield
         finally:
-            self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": usual})
+            self.sqs.set_queue_attributes(QueueUrl=url, Attributes=usual)
 
     def _chunk(self, key: str) -> Json:
         pointer = {"source_type": "s3", "s3_bucket": self.deployment.bucket, "s3_key": key}
