@@ -99,6 +99,30 @@ def print_bundles(bundles: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
+def print_grounded(answer: Mapping[str, Any]) -> None:
+    """An answer of `POST /v1/ground`: its bundles, what became of each source, and what has no body."""
+    console = _console()
+    if answer.get("abridged"):
+        # Where reports are cut, edges no longer match skips: there is no tree to draw.
+        console.print(Text("✗ abridged: the reports would not have fitted", "red"))
+        for document in answer["allDocumentsForAttachment"]:
+            console.print(Text(f"✓ {visible(document['uri'])}  {size(document['sizeBytes'])}"))
+    else:
+        print_bundles([each for each in answer["compositionBundles"] or () if each])
+    for source in answer["sources"]:
+        if source["code"]:
+            what = source["uri"] or f"source {source['index']}"
+            why = ": ".join(filter(None, (source["code"], source["detail"])))
+            console.print(Text(f"✗ {visible(what)}  {visible(why)}", "red"))
+    for document in answer["allDocumentsForAttachment"]:
+        if document.get("undelivered"):
+            console.print(
+                Text(f"✗ {visible(document['uri'])}  undelivered: {document['undelivered']}", "red")
+            )
+    count = plural(len(answer["allDocumentsForAttachment"]), "document")
+    console.print(f"{count}, {'[green]✓ complete[/]' if answer['complete'] else '[red]✗ not complete[/]'}")
+
+
 def print_dependents(location: Location, found: Sequence[Dependent]) -> None:
     """Each document that would lose this one, with the chain that leads there."""
     console = _console()

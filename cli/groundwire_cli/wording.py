@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from groundwire.invisible import visible as visible
+
 FINDING_STYLES: Final = {
     "error": ("red", "✗"),
     "warning": ("yellow", "!"),
@@ -33,8 +35,3 @@ def size(count: int) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 document`, `2 documents`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def visible(text: str) -> str:
-    """The text with what a terminal would obey, hide or reorder made visible."""
-    return "".join(char if char.isprintable() else f"<U+{ord(char):04X}>" for char in text)

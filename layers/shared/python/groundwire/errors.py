@@ -25,7 +25,30 @@ A bad document is no error: it has findings (findings.py).
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+SourceCode = Literal[
+    "metadata_missing",
+    "document_not_found",
+    "source_type_unknown",
+    "source_type_not_allowed",
+    "uri_unsupported",
+    "web_source",
+    "root_not_configured",
+    "over_max_documents",
+    "ambiguous",
+]
+"""G-3: why a source leads to no document."""
+FetchCode = Literal[
+    "not_found",
+    "forbidden",
+    "too_large",
+    "key_not_addressable",
+    "unsupported_mime",
+    "unavailable",
+    "throttled",
+]
+"""B-3: why a document could not be had."""
 
 
 class GroundwireError(Exception):
@@ -46,9 +69,9 @@ class ConfigurationError(GroundwireError):
 
 
 class PointerRefused(GroundwireError):
-    """A source that names no document we may look for; `code` is one of rule G-3's."""
+    """A source that names no document we may look for."""
 
-    def __init__(self, code: str, detail: str) -> None:
+    def __init__(self, code: SourceCode, detail: str) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
@@ -119,7 +142,7 @@ class IncompleteBundle(ClientError):
 class FetchError(GroundwireError):
     """One document could not be fetched; `uri` says which, `code` is rule B-3's."""
 
-    code: ClassVar[str] = "unavailable"
+    code: ClassVar[FetchCode] = "unavailable"
 
     def __init__(self, uri: str, detail: str) -> None:
         super().__init__(f"{uri}: {detail}")
@@ -154,7 +177,7 @@ class UnsupportedMime(FetchError):
 
 
 class Unavailable(FetchError):
-    code = "unavailable"
+    code: ClassVar[FetchCode] = "unavailable"
 
 
 class Throttled(Unavailable):

@@ -132,7 +132,7 @@ def _remark(include: Include, includes: tuple[Include, ...]) -> Finding | None:
     elif include.code == "self_include":
         message = f"{raw} names the document itself."
     else:
-        message = f"{raw} {_PROBLEMS[include.code or '']}."
+        message = f"{raw} {REFUSALS[include.code or '']}."
         if include.code == "include_control_character":
             message = (
                 f"{raw} holds U+{ord(INVISIBLE.findall(include.raw or '')[0]):04X}, which cannot be seen."
@@ -151,10 +151,10 @@ class _Refusal:
 
     @property
     def problem(self) -> str:
-        return _PROBLEMS[self.code]
+        return REFUSALS[self.code]
 
 
-_PROBLEMS: Final = {
+REFUSALS: Final = {
     "include_absolute": "begins with a slash",
     "include_url": "begins like a URL or a drive letter",
     "include_backslash": "holds a backslash",
@@ -165,6 +165,7 @@ _PROBLEMS: Final = {
     "include_empty_segment": "has an empty segment",
     "include_too_long": "leads to a key that is too long",
 }
+"""I-4: the codes of entries that resolve to no key, and what each message says."""
 
 
 def _resolve(raw: str, base: tuple[str, ...], prefix: str) -> str | _Refusal:

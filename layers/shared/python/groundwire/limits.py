@@ -49,6 +49,9 @@ MAX_DOCUMENTS_DEFAULT = 5
 DEADLINE_MARGIN_MS = 2_000
 """B-8: what is kept of the platform's time for encoding the answer."""
 
+INDEX_AWAITED_S = 0.1
+"""What a finished search waits for the index, where no event tells it of changes."""
+
 LOOKUPS_AT_ONCE = 8
 """G-2: stores listed, and documents asked for one by one, side by side."""
 
