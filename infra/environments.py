@@ -259,6 +259,7 @@ _ENVIRONMENTS = (
         #                               microsoft=EntraApplication(tenant_id="...", client_id="...")
         # Callers with tokens:          jwt=JwtIssuer(issuer="https://...", audience=("...",))
         # Who is told of alarms:        alarms_address="..."
+        # Who may upload by the API:    StorageRoot(name="kb", writers=("group:authors",), ...)
         # Documents in Gemini:          file_search=FileSearch(
         #                                   api_key_secret="groundwire/gemini",
         #                                   import_into="fileSearchStores/handbook-x1y2z3",

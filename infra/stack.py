@@ -7,15 +7,20 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk.aws_iam import Role
 from constructs import Construct
 
+from infra.constructs.delivery import DeliveryShelf
 from infra.constructs.documents import Documents
+from infra.constructs.external import ExternalDocuments
 from infra.constructs.grounding import Grounding
+from infra.constructs.importer import Importer
 from infra.constructs.index import Index
 from infra.constructs.indexer import Indexer
 from infra.constructs.layers import Layers
 from infra.constructs.observability import Observability
 from infra.constructs.reindex import Reindex
+from infra.constructs.secrets import grant_secret
+from infra.constructs.uploads import Uploads
 from infra.constructs.verdicts import Verdicts
-from infra.environments import Environment
+from infra.environments import Environment, FileSearch
 
 
 class GroundwireStack(Stack):
@@ -34,6 +39,7 @@ class GroundwireStack(Stack):
             roots=environment.storage_roots,
             removal_policy=environment.removal_policy,
         )
+        self.external = ExternalDocuments(environment)
         self.index = Index(self, "Index", removal_policy=environment.removal_policy)
         self.verdicts = Verdicts(self, "Verdicts")
         layers = Layers(self, "Layers", architecture=environment.architecture, dependencies=dependencies)
@@ -43,6 +49,7 @@ class GroundwireStack(Stack):
             environment=environment,
             layers=layers,
             documents=self.documents,
+            external=self.external,
             index=self.index,
             verdicts=self.verdicts,
         )
@@ -56,36 +63,68 @@ class GroundwireStack(Stack):
             indexer=self.indexer,
             verdicts=self.verdicts,
         )
+        self.shelf = DeliveryShelf(self, "Delivery", removal_policy=environment.removal_policy)
         self.grounding = Grounding(
             self,
             "Answering",
             environment=environment,
             layers=layers,
             documents=self.documents,
+            external=self.external,
             index=self.index,
             indexer=self.indexer,
+            shelf=self.shelf,
         )
-        self._grant()
+        if any(root.writers for root in environment.storage_roots):
+            Uploads(
+                self,
+                "Uploading",
+                environment=environment,
+                layers=layers,
+                documents=self.documents,
+                grounding=self.grounding,
+            )
+        self._grant(environment.file_search)
         observability = Observability(
             self,
             "Observability",
+            queue=self.indexer.queue,
             dead_letters=self.indexer.dead_letters,
             indexer=self.indexer.function,
+            state_machines=self.reindex.state_machines,
             api=self.grounding.api,
             alarms_address=environment.alarms_address,
         )
+        if environment.file_search:
+            importer = Importer(
+                self,
+                "Importing",
+                environment=environment,
+                file_search=environment.file_search,
+                layers=layers,
+                documents=self.documents,
+                index=self.index,
+                verdicts=self.verdicts,
+            )
+            observability.watch(importer.watched())
+            CfnOutput(self, "ImportQueueUrl", value=importer.queue.queue_url)
         if observability.topic:
             self.verdicts.tell_of_invalid_documents(observability.topic)
         self._outputs()
 
-    def _grant(self) -> None:
+    def _grant(self, file_search: FileSearch | None) -> None:
         for role in (self.indexer.role, self.reindex.worker_role, self.reindex.reconciler_role):
             self._grant_indexing(role)
         self.index.grant_scan(self.reindex.reconciler_role)
         # A message that means nothing is kept for an operator instead of being tried five times.
         self.indexer.dead_letters.grant(self.indexer.role, "sqs:SendMessage")
         self.documents.grant_read(self.grounding.role)
+        self.external.grant_read(self.grounding.role)
         self.index.grant_read(self.grounding.role)
+        self.shelf.grant_deliver(self.grounding.role)
+        if file_search:
+            self.index.grant_lookups(self.grounding.role)
+            grant_secret(self.grounding.role, file_search.api_key_secret)
         # A stale index entry is repaired by its only writer, who is asked by a message (B-9).
         self.indexer.queue.grant(self.grounding.role, "sqs:SendMessage")
 

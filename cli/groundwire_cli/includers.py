@@ -9,7 +9,7 @@ from typing import Any
 from groundwire.deadline import Deadline
 from groundwire.dependents import Dependent, dependents_of
 from groundwire.errors import FetchError
-from groundwire.nodes import Node
+from groundwire.nodes import Node, document_id
 from groundwire.pointers import Location
 from groundwire_cli.folder import Folder, enclosing_root
 from groundwire_cli.linting import Linter
@@ -35,6 +35,7 @@ class FolderIndex:
             nodes[linted.location.uri] = Node(
                 linted.location,
                 version="",
+                canonical_path=linted.canonical_path,
                 includes=linted.includes,
                 findings=linted.findings,
                 verdict=linted.verdict,
@@ -53,6 +54,13 @@ class FolderIndex:
         self, locations: Iterable[Location], *, deadline: Deadline, consistent: bool = False
     ) -> Mapping[str, Node]:
         return {each.uri: self._nodes[each.uri] for each in locations if each.uri in self._nodes}
+
+    def identified(self, ids: Iterable[str], *, deadline: Deadline) -> Mapping[str, Location]:
+        known = {document_id(node.location): node.location for node in self._nodes.values()}
+        return {each: known[each] for each in ids if each in known}
+
+    def claimants(self, location: Location, canonical_path: str) -> list[Location]:
+        return [each.location for each in self._nodes.values() if each.canonical_path == canonical_path]
 
     def dependents(self, location: Location, *, deadline: Deadline, limit: int) -> tuple[list[Node], bool]:
         found = list(self._including.get(location, ()))

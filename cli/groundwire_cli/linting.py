@@ -25,6 +25,7 @@ class LintedDocument:
     file: Path
     includes: tuple[Include, ...]
     findings: tuple[Finding, ...]
+    canonical_path: str | None
 
     @property
     def verdict(self) -> Verdict:
@@ -63,7 +64,8 @@ class Linter:
             judged = self._target(include, location, reached, findings) if include.key else include
             includes.append(judged)
         findings += self._conflicts(key, declared)
-        return LintedDocument(location, self._folder.path / key, tuple(includes), tuple(findings))
+        file = self._folder.path / key
+        return LintedDocument(location, file, tuple(includes), tuple(findings), declared.canonical_path)
 
     def _target(
         self, include: Include, location: Location, reached: dict[str, Include], findings: list[Finding]

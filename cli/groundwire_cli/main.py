@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from groundwire.errors import FetchError, InvalidRequest
+from groundwire.errors import ClientError, ConfigurationError, FetchError, InvalidRequest
+from groundwire.invisible import visible
 
 FINE, FOUND, USAGE = 0, 1, 2
 
@@ -49,15 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         "paths", nargs="+", metavar="DOC", help="a document, explained on its own; or a folder of them"
     )
     explain.add_argument("--strict", action="store_true", help="exit 1 where a bundle is incomplete")
-    for flag in ("--max-depth", "--max-docs", "--max-include-bytes", "--timeout-ms"):
-        explain.add_argument(flag, type=int, metavar="N", help="overrides the policy's default")
-    explain.add_argument("--on-fetch-error", choices=("skip", "abort"))
-    explain.add_argument(
-        "--traversable-mime",
-        action="append",
-        metavar="TYPE",
-        help="a type to look for includes in; repeatable",
-    )
+    _add_policy(explain)
     explain.set_defaults(run=_explain)
     dependents = commands.add_parser(
         "dependents", help="show which documents include one, and by which chain"
@@ -65,8 +58,10 @@ def _parser() -> argparse.ArgumentParser:
     dependents.add_argument("path", metavar="DOC", help="a document, which need not exist any more")
     dependents.add_argument("--direct", action="store_true", help="only documents that include it themselves")
     dependents.set_defaults(run=_dependents)
+    push = _add_push(commands)
+    _add_ground(commands)
     _add_deployed(commands)
-    for command in (lint, explain, dependents):
+    for command in (lint, explain, dependents, push):
         command.add_argument(
             "--root",
             type=Path,
@@ -75,6 +70,57 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _add_policy(command: argparse.ArgumentParser) -> None:
+    """The bounds of the search."""
+    for flag in ("--max-depth", "--max-docs", "--max-include-bytes", "--timeout-ms"):
+        command.add_argument(flag, type=int, metavar="N", help="overrides the policy's default")
+    command.add_argument("--on-fetch-error", choices=("skip", "abort"))
+    command.add_argument(
+        "--traversable-mime",
+        action="append",
+        metavar="TYPE",
+        help="a type to look for includes in; repeatable",
+    )
+
+
+def _add_push(commands: Any) -> argparse.ArgumentParser:
+    """The command that uploads; its PATH, --root and --json are those of lint."""
+    push: argparse.ArgumentParser = commands.add_parser(
+        "push", help="upload documents to where they belong, through a Groundwire API"
+    )
+    push.add_argument("paths", nargs="+", metavar="PATH", help="a document, or a folder of documents")
+    push.add_argument("--to", metavar="NAME", help="the API's storage root; needed where you may use several")
+    push.add_argument("--dry-run", action="store_true", help="judge everything, upload nothing")
+    push.add_argument(
+        "--force", action="store_true", help="upload documents with errors, and unchanged ones too"
+    )
+    _add_api(push)
+    push.set_defaults(run=_push)
+    return push
+
+
+def _add_api(command: argparse.ArgumentParser) -> None:
+    """Which API is asked, and as whom."""
+    command.add_argument("--api", metavar="URL", help="the API's address; default: $GROUNDWIRE_API")
+    who = command.add_mutually_exclusive_group()
+    who.add_argument("--token-env", metavar="NAME", help="the variable that holds a bearer token")
+    who.add_argument("--iam", action="store_true", help="sign with AWS credentials")
+
+
+def _add_ground(commands: Any) -> None:
+    """The command that asks an API, as an application does."""
+    ground = commands.add_parser("ground", help="ask a Groundwire API for documents and all they include")
+    ground.add_argument("uris", nargs="*", metavar="URI", help="a document's, as s3://bucket/key")
+    ground.add_argument("--metadata", metavar="FILE", help="Gemini's grounding metadata as JSON; - is stdin")
+    _add_api(ground)
+    shown = ground.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print the answer as it came, bodies included")
+    shown.add_argument("--text", action="store_true", help="print the text that a model is given")
+    ground.add_argument("--strict", action="store_true", help="exit 1 where the answer is incomplete")
+    _add_policy(ground)
+    ground.set_defaults(run=_ground)
 
 
 def _add_deployed(commands: Any) -> None:
@@ -157,6 +203,44 @@ def _dependents(options: argparse.Namespace) -> int:
     return FINE
 
 
+def _push(options: argparse.Namespace) -> int:
+    from groundwire_cli.grounding import GroundUsage, api_client
+    from groundwire_cli.push_report import bar, print_push
+    from groundwire_cli.pushing import Push, PushUsage, as_json, failed
+
+    try:
+        with api_client(options) as client:
+            push = Push(_paths(options), options.root, client, to=options.to, force=options.force)
+            documents = push.run(bar, dry_run=options.dry_run)
+    except (GroundUsage, PushUsage, ConfigurationError, ClientError) as error:
+        raise UsageError(visible(str(error))) from error
+    if options.json:
+        _print_json(as_json(documents))
+    else:
+        print_push(documents)
+    return FOUND if failed(documents) else FINE
+
+
+def _ground(options: argparse.Namespace) -> int:
+    from groundwire_cli.grounding import GroundUsage, ground, print_warnings
+
+    try:
+        result, text = ground(options, _policy(options))
+    except (GroundUsage, ClientError) as error:
+        raise UsageError(visible(str(error))) from error
+    if options.json:
+        _print_json(dict(result.raw))
+    elif options.text:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+        print_warnings(result)
+    else:
+        from groundwire_cli.report import print_grounded
+
+        print_grounded(result.raw)
+    return FOUND if options.strict and not result.complete else FINE
+
+
 def _stack_name(options: argparse.Namespace) -> str:
     return str(options.stack or f"groundwire-{options.environment}")
 
@@ -187,13 +271,13 @@ def _redrive(options: argparse.Namespace) -> int:
     from groundwire_cli.reindexing import DeployedStack, StackRefused
 
     try:
-        task = DeployedStack(_stack_name(options)).redrive()
+        moved = DeployedStack(_stack_name(options)).redrive()
     except StackRefused as error:
         raise UsageError(str(error)) from error
     if options.json:
-        _print_json({"task": task})
+        _print_json({"moved": moved})
     else:
-        print("The dead letters are on their way back to the indexer's queue.")
+        print(f"Dead letters back on the indexer's queue: {moved:,}.")
     return FINE
 
 

@@ -7,11 +7,11 @@ form: those are decoded once, and only those.
 import json
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import unquote_plus
 
 from aws_lambda_powertools.utilities.parser.models.s3 import S3EventNotificationEventBridgeModel
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from groundwire.adapters.sqs import HEAL, LEARN, REPAIR
 from groundwire.errors import PointerRefused
@@ -65,7 +65,7 @@ class _Repair(_Lenient):
 
 
 class _Heal(_Document):
-    cursor: str | None = None
+    cursor: Annotated[str, Field(pattern=r"^[0-9]{1,6}:[a-z2-7]{0,26}$")] | None = None
 
 
 class _Learn(_Document):
@@ -150,6 +150,11 @@ def _look(bucket: str, key: str, sequencer: str | None, roots: StorageRoots) -> 
 def _named(
     document: _Document, roots: StorageRoots, source_types: Set[str] = frozenset({"s3"})
 ) -> Location | None:
+    """Where it is, under the readers that count there; None outside the roots, and where nothing is learned.
+
+    What callers may read with their own rights is nothing that the index may tell (Z-4).
+    """
     root = roots.by_name.get(document.root)
-    held = root and root.source_type in source_types and root.contains(document.key)
-    return Location(root, document.key) if root and held else None
+    if not root or root.source_type not in source_types or root.delegated or not root.contains(document.key):
+        return None
+    return Location(roots.innermost(root, document.key), document.key)

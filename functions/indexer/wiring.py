@@ -41,5 +41,5 @@ def wired() -> Wired:
     sqs = session.client("sqs", config=config)
     events = EventBridgeEventSink(session.client("events", config=config), settings.event_bus)
     healing = SqsIndexQueue(sqs, settings.index_queue_url)
-    indexer = Indexer(store, index, events, healing, Placement(store, store))
+    indexer = Indexer(store, index, events, healing, Placement(store, store, roots))
     return Wired(indexer, Learner(index), roots, SqsDeadLetters(sqs, settings.dead_letter_queue_url))

@@ -40,6 +40,6 @@ def wired() -> Wired:
     store = S3DocumentFetcher(session, settings.aws_endpoint)
     events = EventBridgeEventSink(session.client("events", config=config), settings.event_bus)
     healing = SqsIndexQueue(session.client("sqs", config=config), settings.index_queue_url)
-    indexer = Indexer(store, index, events, healing, Placement(store, store))
+    indexer = Indexer(store, index, events, healing, Placement(store, store, roots))
     results = MapRunResults(session.client("s3", config=config))
     return Wired(Reindexing(indexer, index, store), roots, results)

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from groundwire.settings import IndexerSettings
 from infra.constructs.documents import DeployedRoot, Documents
+from infra.constructs.external import ExternalDocuments
 from infra.constructs.function import FunctionShape, ServiceFunction
 from infra.constructs.index import Index
 from infra.constructs.layers import Layers
@@ -34,6 +35,7 @@ class Indexer(Construct):
         environment: Environment,
         layers: Layers,
         documents: Documents,
+        external: ExternalDocuments,
         index: Index,
         verdicts: Verdicts,
     ) -> None:
@@ -55,7 +57,8 @@ class Indexer(Construct):
             layers=layers,
             settings=IndexerSettings(
                 table=index.table.table_name,
-                storage_roots=tuple(root.settings for root in documents.roots),
+                # Of roots outside AWS it is told what searches saw there; it reads none of them (Z-5).
+                storage_roots=(*(root.settings for root in documents.roots), *external.roots),
                 dead_letter_queue_url=self.dead_letters.queue_url,
                 index_queue_url=self.queue.queue_url,
                 event_bus=verdicts.bus.event_bus_name,

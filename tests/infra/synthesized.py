@@ -7,7 +7,16 @@ from typing import Any, Self
 
 from aws_cdk import App
 
-from infra.environments import Environment, JwtIssuer, Limits, StorageRoot
+from infra.environments import (
+    EntraApplication,
+    Environment,
+    GcsRoot,
+    GoogleFederation,
+    JwtIssuer,
+    Limits,
+    SharePointRoot,
+    StorageRoot,
+)
 from infra.packaging import PROJECT
 
 type Json = Any
@@ -28,12 +37,21 @@ GUEST = Environment(
         StorageRoot(name="recipes", bucket="acme-handbook", prefix="recipes"),
         StorageRoot(name="own"),
     ),
+    external_roots=(
+        GcsRoot(name="labs", bucket="acme-labs", prefix="published", readers=("group:staff",)),
+        SharePointRoot(name="hr", drive_id="b!acme-hr", prefix="Policies", readers=("scope:hr",)),
+        SharePointRoot(name="own-hr", drive_id="b!acme-people", readers=("*",), delegated=True),
+    ),
+    google=GoogleFederation(
+        audience="//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/acme/providers/aws"
+    ),
+    microsoft=EntraApplication(tenant_id="acme", client_id="groundwire"),
     limits=Limits(indexer_concurrency=3, requests_per_second=7, request_burst=9),
     jwt=JwtIssuer(issuer="https://login.example/tenant", audience=("groundwire",)),
     debug_callers=("group:operations",),
     alarms_address="operations@example.com",
 )
-"""An environment in somebody else's bucket, with tokens instead of signatures."""
+"""An environment in somebody else's bucket, drives and clouds, with tokens instead of signatures."""
 
 
 def app(outdir: Path) -> App:

@@ -6,7 +6,14 @@ import pytest
 
 from tests.infra.synthesized import Synthesized
 
-_CLOSED = {"POST /v1/ground", "POST /v1/compose", "GET /v1/documents", "GET /v1/graph", "GET /v1/dependents"}
+_CLOSED = {
+    "POST /v1/ground",
+    "POST /v1/compose",
+    "POST /v1/validate",
+    "GET /v1/documents",
+    "GET /v1/graph",
+    "GET /v1/dependents",
+}
 _DESCRIPTION = {"GET /openapi.json", "GET /docs", "GET /healthz"}
 
 

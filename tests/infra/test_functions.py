@@ -66,17 +66,20 @@ def test_powertools_is_told_who_speaks_and_never_to_print_events(
 def test_the_environment_is_what_the_functions_read(guest: Synthesized) -> None:
     grounding = GroundingSettings.model_validate(guest.variables("grounding"))
     indexer = IndexerSettings.model_validate(guest.variables("indexer"))
+    own = guest.own_bucket()
+    in_aws, external = grounding.storage_roots[:3], grounding.storage_roots[3:]
+    assert indexer.storage_roots == grounding.storage_roots
     for entry in ("handler", "reconcile"):
         again = ReindexSettings.model_validate(guest.variables("reindex", entry))
-        assert again == ReindexSettings.model_validate(indexer.environment())
-    own = guest.own_bucket()
-    assert indexer.storage_roots == grounding.storage_roots
-    assert [(root.name, root.bucket, root.prefix, root.readers) for root in grounding.storage_roots] == [
+        same = ReindexSettings.model_validate(indexer.environment())
+        assert again == same.model_copy(update={"storage_roots": in_aws})
+    assert {root.source_type for root in external} == {"gcs", "sharepoint"}
+    assert [(root.name, root.bucket, root.prefix, root.readers) for root in in_aws] == [
         ("handbook", "acme-handbook", "published", ("group:staff",)),
         ("recipes", "acme-handbook", "recipes", ()),
         ("own", own, "", ()),
     ]
-    assert [(root.inbox_prefix, root.inbox_destinations) for root in indexer.storage_roots] == [
+    assert [(root.inbox_prefix, root.inbox_destinations) for root in in_aws] == [
         ("in/", ("sops", "shared")),
         ("inbox/", ()),
         ("inbox/", ()),

@@ -8,7 +8,7 @@ from aws_cdk import App, Stack, Validations
 from aws_cdk.aws_s3 import Bucket
 from cdk_nag import AwsSolutionsChecks
 
-from infra.environments import environment
+from infra.environments import EntraApplication, environment
 from infra.stack import GroundwireStack
 from tests.infra.synthesized import GUEST, app
 
@@ -22,7 +22,9 @@ def checked(tmp_path: Path) -> App:
 
 
 def test_nothing_is_left_unexplained(checked: App, empty_layer: Path) -> None:
-    elsewhere = replace(GUEST, name="elsewhere", account=None, region=None)
+    secret = "arn:aws:secretsmanager:eu-north-1:111111111111:secret:entra-AbC123"
+    application = EntraApplication(tenant_id="acme", client_id="groundwire", certificate_secret=secret)
+    elsewhere = replace(GUEST, name="elsewhere", account=None, region=None, microsoft=application)
     for one in (environment("dev"), environment("prod"), GUEST, elsewhere):
         GroundwireStack(checked, environment=one, dependencies=empty_layer)
     checked.synth()

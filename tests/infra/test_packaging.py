@@ -17,7 +17,7 @@ import sys
 sys.path += sys.argv[1:]
 import aws_lambda_powertools.event_handler, boto3, obstore, orjson, pydantic, yaml
 import aws_lambda_powertools.utilities.batch, aws_lambda_powertools.utilities.parser
-import groundwire, importer.handler, indexer.handler, grounding.handler, reindex.handler
+import groundwire, importer.handler, indexer.handler, grounding.handler, reindex.handler, uploads.handler
 from importlib.metadata import version
 assert yaml.__with_libyaml__, "yaml without its C parser"
 assert version("boto3") and version("aws-lambda-powertools")

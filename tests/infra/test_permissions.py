@@ -104,14 +104,16 @@ def test_a_run_lists_its_root_invokes_two_functions_and_writes_results(guest: Sy
     }
 
 
-def test_grounding_writes_nothing_but_a_message_to_the_indexer(prod: Synthesized) -> None:
+def test_grounding_writes_messages_to_the_indexer_and_bodies_on_the_shelf(prod: Synthesized) -> None:
     named = _named(prod)
+    shelf = prod.logical_id("AWS::S3::Bucket", "Delivery")
     assert prod.allowed("grounding") == {
         prod.logical_id("AWS::Logs::LogGroup", "GroundingLog"): _LOG,
         f"{named['bucket']}/*": _OBJECTS,
         named["bucket"]: {"s3:ListBucket"},
         named["table"]: _READ_INDEX,
         named["queue"]: {"sqs:SendMessage"},
+        f"{shelf}/*": {"s3:PutObject", "s3:GetObject"},
     }
 
 
@@ -119,7 +121,9 @@ def test_documents_outside_the_roots_are_out_of_reach(guest: Synthesized) -> Non
     bucket = _named(guest)["bucket"]
     roots = ("arn:aws:s3:::acme-handbook/published/", "arn:aws:s3:::acme-handbook/recipes/", f"{bucket}/")
     listed = {each: {"s3:ListBucket"} for each in ("arn:aws:s3:::acme-handbook", bucket)}
-    assert _of_s3(guest, "grounding") == {f"{root}*": _OBJECTS for root in roots} | listed
+    shelf = guest.logical_id("AWS::S3::Bucket", "Delivery")
+    read = {f"{root}*": _OBJECTS for root in roots}
+    assert _of_s3(guest, "grounding") == read | listed | {f"{shelf}/*": {"s3:PutObject", "s3:GetObject"}}
     inboxes = ("in/", "inbox/", "inbox/")
     assert _of_s3(guest, "indexer") == {
         **{f"{root}*": _OBJECTS | _PLACE for root in roots},

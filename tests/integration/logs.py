@@ -12,6 +12,7 @@ import pytest
 from grounding.handler import logger as grounding_logger
 from importer.handler import logger as importer_logger
 from indexer.handler import logger as indexer_logger
+from uploads.handler import logger as uploads_logger
 
 
 class Written:
@@ -36,7 +37,7 @@ def writing() -> Iterator[Written]:
     with pytest.MonkeyPatch.context() as patch:
         # Not sys.stdout: pytest puts its own there when the test begins.
         patch.setattr(builtins, "print", partial(print, file=written.stream))
-        for logger in (grounding_logger, importer_logger, indexer_logger):
+        for logger in (grounding_logger, importer_logger, indexer_logger, uploads_logger):
             patch.setattr(logger.registered_handler, "stream", written.stream)
         debug = logging.getLogger("groundwire.debug")
         patch.setattr(debug, "handlers", [logging.StreamHandler(written.stream)])

@@ -42,6 +42,10 @@ def test_the_functions_import_nothing_of_google() -> None:
     assert not {"google", "httpx2", "msal", "rich"} & set(functions)
 
 
+def test_signing_uploads_takes_aws_and_little_else() -> None:
+    assert set(imported("uploads.handler")) == {"boto3", "botocore", "pydantic", "aws_lambda_powertools"}
+
+
 def test_cloud_storage_imports_nothing_of_google_before_there_is_a_root_in_it() -> None:
     """google-auth and an HTTP client are another fifth of a second."""
     assert imported("groundwire.adapters.gcs") == ["obstore"]

@@ -69,7 +69,8 @@ class CanonicalDocumentFetcher:
         """Where the pointer leads.
 
         PointerRefused where no root holds it; DocumentForbidden before any request leaves where the caller
-        may read no root that could, another FetchError where a store that has to be asked cannot say.
+        may read no root that could, and where the store says that it is in another's; another FetchError
+        where a store that has to be asked cannot say.
         """
         if not self.asks_the_store(pointer):
             return locate(pointer, self.roots)
@@ -82,7 +83,10 @@ class CanonicalDocumentFetcher:
             raise DocumentForbidden(uri, "the caller is no reader of its storage root")
         locator = self._fetcher(drive[0], ctx)  # the roots of a drive are all delegated, or none is
         assert isinstance(locator, DocumentLocator)
-        return locator.locate(pointer, self.roots, deadline=deadline)
+        location = locator.locate(pointer, self.roots, deadline=deadline)
+        if not self.may_read(location, ctx):  # nor be told its path, or how it is spelled
+            raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
+        return location
 
     def fetch(
         self,
@@ -95,17 +99,22 @@ class CanonicalDocumentFetcher:
         pointer: CanonicalDocumentPointer | None = None,
     ) -> PreparedDocument:
         """As above, by location; a document over `max_bytes` is not read."""
-        if not self._may_read(location, ctx):
+        if not self.may_read(location, ctx):
             raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
         fetcher = self._fetcher(location.root, ctx)
         fetched = fetcher.fetch(location, deadline=deadline, max_bytes=min(max_bytes, DOCUMENT_BYTES))
-        if not self._may_read(fetched.location, ctx):  # a store may answer under another key
+        if not self.may_read(fetched.location, ctx):  # a store may answer under another key
             raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
         return prepare(fetched, prepare_options, pointer)
 
+    def may_read(self, location: Location, ctx: Context) -> bool:
+        """Whether it lies in its storage root, whoever says so, and the caller may read there."""
+        root, key = location.root, location.key
+        return root.contains(key) and may_read(ctx.caller, self.roots.innermost(root, key))
+
     def exists(self, location: Location, ctx: Context, *, deadline: Deadline) -> bool:
         """Whether the caller could read a document at exactly this key; a FetchError where nobody knows."""
-        if not self._may_read(location, ctx):
+        if not self.may_read(location, ctx):
             return False
         return self._fetcher(location.root, ctx).exists(location, deadline=deadline)
 
@@ -120,9 +129,6 @@ class CanonicalDocumentFetcher:
             )
         assert isinstance(fetcher, DelegatingFetcher)
         return fetcher.on_behalf_of(ctx.assertion)
-
-    def _may_read(self, location: Location, ctx: Context) -> bool:
-        return may_read(ctx.caller, self.roots.innermost(location.root, location.key))
 
 
 def prepare(

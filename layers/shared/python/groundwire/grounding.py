@@ -13,11 +13,18 @@ from groundwire.configuration import CanonicalGroundingConfig
 from groundwire.deadline import Deadline
 from groundwire.debugging import GROUNDING, DebugLog
 from groundwire.documents import Context, PreparedDocument
-from groundwire.errors import DocumentNotFound, FetchError, PointerRefused, Unavailable
+from groundwire.errors import (
+    DocumentNotFound,
+    FetchCode,
+    FetchError,
+    PointerRefused,
+    SourceCode,
+    Unavailable,
+)
 from groundwire.fetching import CanonicalDocumentFetcher
 from groundwire.learning import LEARNED_FROM, absence, sighting
-from groundwire.limits import LOOKUPS_AT_ONCE, MAX_TIMEOUT_MS
-from groundwire.lookup import Found, SourceLookup
+from groundwire.limits import INDEX_AWAITED_S, LOOKUPS_AT_ONCE, MAX_TIMEOUT_MS
+from groundwire.lookup import NO_SUCH_NAME, Found, SourceLookup
 from groundwire.pointers import CanonicalDocumentPointer, Location
 from groundwire.policy import CompositionPolicy
 from groundwire.ports import CatalogueWriter, FileSearchStores, RepairQueue
@@ -38,8 +45,10 @@ class SourceOutcome:
     index: int
     status: Literal["resolved", "unresolved"]
     uri: str | None = None
-    code: str | None = None
+    code: SourceCode | FetchCode | None = None
     detail: str | None = None
+    hidden: str | None = None
+    """For the record alone: the URI of what was looked up, which the caller may not read (Z-1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +216,11 @@ class CanonicalGroundingService:
         for index, each in enumerate(allowed):
             location = locations[each.pointer] if isinstance(each, Found) else each
             if isinstance(location, Location) and isinstance(each, Found):
-                if location.uri in roots or len(roots) < config.max_documents:
+                if not each.named and not self._fetcher.may_read(location, ctx):
+                    outcome = SourceOutcome(
+                        index, "unresolved", None, "document_not_found", NO_SUCH_NAME, location.uri
+                    )
+                elif location.uri in roots or len(roots) < config.max_documents:
                     roots.setdefault(location.uri, (location, each.pointer))
                     outcome = SourceOutcome(index, "resolved", location.uri, detail=each.note)
                 else:
@@ -253,6 +266,10 @@ class CanonicalGroundingService:
                 self._debug("root", uri=location.uri, bytes=document.size_bytes, version=document.version)
         return documents, failed
 
+    def _is_own(self, document: PreparedDocument) -> bool:
+        """Whether the index knows it under the root that it was included from."""
+        return self._fetcher.roots.is_innermost(document.location.root, document.location.key)
+
     def _repair(self, documents: Sequence[PreparedDocument], prefetch: Prefetch) -> list[str]:
         """Has the indexer put right what it holds of these documents (B-9); the URIs it was wrong about.
 
@@ -260,7 +277,10 @@ class CanonicalGroundingService:
         """
         now = datetime.now(UTC)
         # What a pointer pins may be long replaced.
-        documents = [each for each in documents if each.location.version is None]
+        documents = [each for each in documents if each.location.version is None and self._is_own(each)]
+        if any(_is_learned(each.location) for each in documents):
+            # No event will tell the indexer later: what it holds should be known before this is over.
+            prefetch.await_index(INDEX_AWAITED_S)
         stale = [each for each in prefetch.stale(documents) if _is_indexed(each.location)]
         gone = [each for each in prefetch.gone() if _is_indexed(each)]
         seen = [*stale, *prefetch.unasked(documents)]

@@ -22,6 +22,7 @@ from groundwire.ports import CatalogueWriter, DocumentIds, FileSearchStores
 from groundwire.resolution import KnowledgeSource, id_in, own_pointer, pointer_in
 from groundwire.roots import StorageRoots
 
+NO_SUCH_NAME: Final = "no File Search document of ours has this name"
 _RESOURCE_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 """What a title may be instead of a display name: the last part of a resource name."""
 
@@ -32,6 +33,8 @@ class Found:
 
     pointer: CanonicalDocumentPointer
     note: str | None = None
+    named: bool = False
+    """Whether the source itself said where its document is: its URI is then no news to the caller."""
 
 
 Looked = Found | PointerRefused
@@ -70,7 +73,7 @@ class _Search:
         for index, source in enumerate(self.sources):
             try:
                 if pointer := own_pointer(source, self.at.roots):
-                    self.looked[index] = Found(pointer)
+                    self.looked[index] = Found(pointer, named=True)
             except PointerRefused as refused:
                 self.looked[index] = refused
         for step in (self._by_id, self._by_name, self._by_title, self._by_title_as_id):
@@ -172,7 +175,7 @@ class _Search:
         if named and self.errors:
             return PointerRefused("document_not_found", f"could not be looked up: {', '.join(self.errors)}")
         if named:
-            return PointerRefused("document_not_found", "no File Search document of ours has this name")
+            return PointerRefused("document_not_found", NO_SUCH_NAME)
         if source.uri:
             return PointerRefused(
                 "uri_unsupported", "a document URI is s3://, gs:// or sharepoint:// with a key"

@@ -12,6 +12,7 @@ from groundwire.findings import Finding, finding
 from groundwire.includes import Declaration
 from groundwire.pointers import Location
 from groundwire.ports import HeadReader, ObjectHead
+from groundwire.roots import StorageRoots
 
 
 class ObjectMover(Protocol):
@@ -29,9 +30,11 @@ class ObjectMover(Protocol):
 class Placement:
     """Places what lies in an inbox."""
 
-    def __init__(self, mover: ObjectMover, heads: HeadReader) -> None:
+    def __init__(self, mover: ObjectMover, heads: HeadReader, roots: StorageRoots | None = None) -> None:
+        """`roots` are all there are: what one inbox takes never goes into a root nested in its own."""
         self._mover = mover
         self._heads = heads
+        self._roots = roots or StorageRoots(())
 
     def place(self, location: Location, head: ObjectHead, declaration: Declaration) -> Finding | None:
         """Places the object, or says why it stays; None: it is gone from the inbox.
@@ -44,7 +47,8 @@ class Placement:
             message = "The upload declares no canonical_path and stays in the inbox."
             return finding("canonical_path_missing", message)
         destination = location.at(location.root.full_key(path))
-        if destination.in_inbox or not location.root.may_place(path):
+        is_own = self._roots.is_innermost(location.root, destination.key)
+        if destination.in_inbox or not is_own or not location.root.may_place(path):
             return finding("placement_refused", f"The inbox may not place into {path!r}.")
         copied = self._mover.copy(location, destination, head.version)
         try:

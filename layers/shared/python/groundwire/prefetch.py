@@ -7,7 +7,7 @@ documents that have arrived. The index cannot crowd out the documents: each has 
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Literal, Self
 
@@ -190,6 +190,11 @@ class Prefetch:
         except TimeoutError as error:
             raise DeadlinePassed(location.uri) from error
 
+    def await_index(self, seconds: float) -> None:
+        """Waits so long at most for what the index is still being asked."""
+        if self._plan and not self._plan.done():
+            wait([self._plan], timeout=min(seconds, self._deadline.left()))
+
     def stale(self, documents: Sequence[PreparedDocument]) -> list[PreparedDocument]:
         """Those of `documents` of which the index, as far as it was read, says something else or nothing."""
         nodes, asked = self._read()
@@ -202,8 +207,11 @@ class Prefetch:
         ]
 
     def unasked(self, documents: Sequence[PreparedDocument]) -> list[PreparedDocument]:
-        """Those whose includes were followed although nothing in the index led to them."""
-        if self._plan is None or self.index_error():
+        """Those whose includes were followed although nothing in the index led to them.
+
+        None while the index is still being read: it may know them.
+        """
+        if self._plan is None or not self._plan.done() or self.index_error():
             return []
         _, asked = self._read()
         return [each for each in documents if each.uri in self._expanded and each.uri not in asked]
@@ -251,8 +259,9 @@ class Prefetch:
                 return
             nodes = index.nodes(level, deadline=self._deadline)
             with self._lock:
-                self._nodes.update(nodes)
-                self._asked.update(location.uri for location in level)
+                # What is asked for in one letter case may be stored in another.
+                self._nodes |= {**nodes, **{node.location.uri: node for node in nodes.values()}}
+                self._asked |= {location.uri for location in level} | self._nodes.keys()
             level = self._next_level(level, nodes, seen)
 
     def _next_level(self, level: list[Location], nodes: Mapping[str, Node], seen: set[str]) -> list[Location]:

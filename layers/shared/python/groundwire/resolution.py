@@ -102,11 +102,11 @@ def _from_metadata(metadata: Any) -> list[KnowledgeSource]:
 
 def _annotations(answer: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
     """The citations of an answer of the Interactions API: in its steps' content, or by themselves."""
-    holders = [(answer, where), *_objects(answer.get("outputs") or (), f"{where}.outputs")]
-    for step, at in _objects(answer.get("steps") or (), f"{where}.steps"):
-        holders += _objects(step.get("content") or (), f"{at}.content")
+    holders = [(answer, where), *_objects(answer.get("outputs"), f"{where}.outputs")]
+    for step, at in _objects(answer.get("steps"), f"{where}.steps"):
+        holders += _objects(step.get("content"), f"{at}.content")
     for holder, at in holders:
-        for note, place in _objects(holder.get("annotations") or (), f"{at}.annotations"):
+        for note, place in _objects(holder.get("annotations"), f"{at}.annotations"):
             if note.get("type") in ("file_citation", "url_citation"):
                 yield note, place
 
@@ -119,6 +119,8 @@ def _cited(note: Mapping[str, Any], where: str) -> KnowledgeSource:
 
 
 def _objects(values: Any, where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    if values is None:
+        return
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise InvalidRequest(where, "must be a list")
     for index, value in enumerate(values):
@@ -133,7 +135,7 @@ def _source(value: Any, where: str) -> KnowledgeSource:
     if not isinstance(value, Mapping):
         raise InvalidRequest(where, "must be a source, a URI or a pointer")
     if "source_type" in value or "sourceType" in value:
-        return KnowledgeSource(pointer=pointer_from(_snake_keys(value), where))
+        return KnowledgeSource(pointer=pointer_from(value, where))
     texts = {name: _written(value, name, where) for name in ("uri", "title", "text")}
     store = _written(value, "fileSearchStore", where)
     document = _written(value, "documentName", where)
@@ -215,10 +217,14 @@ def id_in(metadata: Mapping[str, Any]) -> str | None:
 
 
 def pointer_from(values: Mapping[str, Any], where: str) -> CanonicalDocumentPointer:
-    """A pointer that a caller wrote out; InvalidRequest names what is missing."""
+    """A pointer that a caller wrote out; InvalidRequest names what is missing or no text."""
+    values = _snake_keys(values)
     source_type = values.get("source_type")
     if source_type not in SOURCE_TYPES:
         raise InvalidRequest(f"{where}.source_type", f"must be one of {', '.join(SOURCE_TYPES)}")
+    for each in fields(_POINTERS[source_type]):
+        if isinstance(values.get(each.name), Mapping | list):
+            raise InvalidRequest(f"{where}.{each.name}", "must be text")
     pointer = _pointer(values)
     if pointer is None:
         needed = list(_NEEDED[source_type])

@@ -55,6 +55,8 @@ class StorageRoot:
         """Whether `key` is a full key below the prefix, compared by whole segments."""
         head = key[: len(self.prefix)]
         is_below = head == self.prefix or (self.source_type == "sharepoint" and _same(head, self.prefix))
+        if self.endpoint is not None and not {".", ".."}.isdisjoint(key.split("/")):
+            return False  # a store that is not the cloud's own may fold them, and read another document
         return is_key(key) and (not self.prefix or (is_below and key[len(head) :].startswith("/")))
 
     def full_key(self, relative_path: str) -> str:
@@ -138,6 +140,10 @@ class StorageRoots:
         nested = (each for each in self if (each.source_type, each.bucket) == place and each.contains(key))
         return max(nested, key=lambda each: len(each.prefix), default=root)
 
+    def is_innermost(self, root: StorageRoot, key: str) -> bool:
+        """Whether `root` is the one that the full key is indexed under, and judged by."""
+        return self.innermost(root, key) == root
+
     def holding(
         self,
         source_type: str,
@@ -161,7 +167,8 @@ class StorageRoots:
             and root.bucket == bucket
             and root.contains(key)
             and (region is None or region == root.region)
-            and _endpoint(endpoint) == _endpoint(root.endpoint)
+            # Only an S3 pointer can say where its store is.
+            and (source_type != "s3" or _endpoint(endpoint) == _endpoint(root.endpoint))
         ]
         if not matching:
             raise PointerRefused("root_not_configured", "no storage root holds this document")

@@ -5,7 +5,7 @@ Fields that CDK fills with tokens are plain strings: a pattern would judge the p
 """
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -167,6 +167,8 @@ class GroundingSettings(_FunctionSettings):
         default=(), alias="GROUNDWIRE_DEBUG_CALLERS"
     )
     """Who may ask for debug records of a request, named as in a root's readers (P-3)."""
+    authentication: Literal["iam", "jwt"] = Field(default="iam", alias="GROUNDWIRE_AUTHENTICATION")
+    """How API Gateway lets callers in: by signed requests, or by tokens of one issuer."""
     open_description: bool = Field(default=False, alias="GROUNDWIRE_OPEN_DESCRIPTION")
     """Whether healthz, openapi.json and the docs page answer without credentials (never in prod)."""
     microsoft: Annotated[MicrosoftSettings | None, BeforeValidator(_from_json)] = Field(

@@ -29,6 +29,7 @@ SkipReason = Literal[
     "resolve_failed",
     "fetch_failed",
 ]
+CycleCode = Literal["self_include", "ancestor", "diamond", "already_attached"]
 ABORTED: Final = "aborted"
 
 
@@ -281,12 +282,16 @@ class Traversal[Document: Expandable]:
             self._remark(node, include, "include_duplicate", "a document that this list already includes")
             return
         self._edge(node, include, uri)
+        code, detail = self._cycle(node, uri)
+        self._skip(node, include, "cycle", code, detail)
+
+    def _cycle(self, node: _Node, uri: str) -> tuple[CycleCode, str | None]:
+        """How a visited document was visited, and by which path where that leads in a circle."""
         if uri == node.location.uri:
-            self._skip(node, include, "cycle", "self_include")
-        elif path := node.path_from(uri):
-            self._skip(node, include, "cycle", "ancestor", " -> ".join([*path, uri]))
-        else:
-            self._skip(node, include, "cycle", "diamond" if uri in self._own else "already_attached")
+            return "self_include", None
+        if path := node.path_from(uri):
+            return "ancestor", " -> ".join([*path, uri])
+        return ("diamond" if uri in self._own else "already_attached"), None
 
     def _over_bytes(self, node: _Node, include: Include, uri: str, size: int) -> None:
         self._reach(node, include, uri)

@@ -177,8 +177,15 @@ class DynamoEdgeIndex:
         return reply["Items"], last["SK"]["S"] if last else None
 
     def _locations(self, items: Iterable[Item]) -> list[Location]:
-        named = ((self._roots.by_name.get(item["root"]["S"]), item["key"]["S"]) for item in items)
-        return [Location(root, key) for root, key in named if root]
+        return [location for item in items if (location := self._location(item))]
+
+    def _location(self, item: Item) -> Location | None:
+        """Where an item's document is; None where its root is configured no more, or another holds it now.
+
+        What was indexed before a root was nested around it is the inner root's readers' alone (Z-1).
+        """
+        root, key = self._roots.by_name.get(item["root"]["S"]), item["key"]["S"]
+        return Location(root, key) if root and self._roots.is_innermost(root, key) else None
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -279,10 +286,10 @@ class DynamoEdgeIndex:
         }
 
     def _node(self, item: Item) -> Node | None:
-        """The node of an item; None for a root that is no longer configured, or a tombstone past its time."""
-        root = self._roots.by_name.get(item["root"]["S"])
+        """The node of an item; None where it has no place any more, or is a tombstone past its time."""
+        location = self._location(item)
         expired = "expires" in item and int(item["expires"]["N"]) <= time.time()
-        return None if root is None or expired else _from_item(item, Location(root, item["key"]["S"]))
+        return None if location is None or expired else _from_item(item, location)
 
 
 def _reverse(target: str, shard: int) -> str:

@@ -19,7 +19,7 @@ from groundwire.adapters.obstore_rules import (
     Undecided,
     client_options,
     obstore_errors,
-    obstore_may_read,
+    obstore_may_ask,
     retry_config,
 )
 from groundwire.deadline import Deadline
@@ -55,7 +55,7 @@ class GcsDocumentFetcher:
 
     def fetch(self, location: Location, *, deadline: Deadline, max_bytes: int) -> FetchedDocument:
         token = self._token(location, deadline)
-        if obstore_may_read(location.key):
+        if obstore_may_ask(location):
             with contextlib.suppress(Undecided):
                 return self._fast(location, deadline, max_bytes).document(location, max_bytes)
         stored = self._exact().read(location, self._at(location), token, deadline, max_bytes)

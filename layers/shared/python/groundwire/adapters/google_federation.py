@@ -60,7 +60,8 @@ class RoleFederation:
             "token_url": token_url,
             "service_account_impersonation_url": impersonation_url,
         }
-        self._request = partial(Request(), timeout=TOKEN_TIMEOUT_S)
+        # What is sent vouches for this function's role: it goes where the configuration says, and nowhere else.
+        self._request = partial(Request(), timeout=TOKEN_TIMEOUT_S, allow_redirects=False)
 
     def __call__(self) -> AccessToken:
         """A new token; NoToken where AWS or Google gave none."""

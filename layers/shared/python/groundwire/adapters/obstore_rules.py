@@ -1,7 +1,7 @@
 """What holds for every store that is read through obstore: its keys, its patience, what its errors mean.
 
 obstore strips leading and trailing slashes, which names another document, and tells most failures apart by
-text only: such keys, and such failures, go once to a client that is exact.
+text only: such keys, and such failures, go once to a client that is exact. And it follows redirects.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from obstore.exceptions import BaseError
 
 from groundwire.errors import DocumentNotFound, Unavailable
+from groundwire.pointers import Location
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -22,6 +23,14 @@ def obstore_may_read(key: str) -> bool:
     """Whether obstore asks the store for exactly this key."""
     plain = all(part not in ("", ".", "..") for part in key.split("/"))
     return plain and not any(char < " " or char == "\x7f" for char in key)
+
+
+def obstore_may_ask(location: Location) -> bool:
+    """Whether obstore may read this document: exactly this key, from a store that sends nobody elsewhere.
+
+    It follows redirects and cannot be told not to, so it asks the cloud's own endpoint only (Z-2).
+    """
+    return location.root.endpoint is None and obstore_may_read(location.key)
 
 
 def client_options(endpoint: str | None, seconds: float) -> "ClientConfig":

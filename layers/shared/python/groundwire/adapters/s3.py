@@ -23,6 +23,7 @@ from groundwire.adapters.obstore_rules import (
     Undecided,
     client_options,
     obstore_errors,
+    obstore_may_ask,
     obstore_may_read,
     retry_config,
 )
@@ -67,7 +68,7 @@ class S3DocumentFetcher:
         self._client = cache(self._new_client)
 
     def fetch(self, location: Location, *, deadline: Deadline, max_bytes: int) -> FetchedDocument:
-        if obstore_may_read(location.key):
+        if obstore_may_ask(location):
             with contextlib.suppress(Undecided):
                 return self._fetch_fast(location, max_bytes)
         return self._fetch_exact(location, deadline, max_bytes)
@@ -82,7 +83,7 @@ class S3DocumentFetcher:
 
     def head(self, location: Location, max_bytes: int) -> ObjectHead:
         """The first bytes and what the store says of the whole; an empty object has none."""
-        if obstore_may_read(location.key):
+        if obstore_may_ask(location):
             with contextlib.suppress(Undecided):
                 return self._head_fast(location, max_bytes)
         return self._head_exact(location, max_bytes)
@@ -210,7 +211,7 @@ class S3DocumentFetcher:
         )
 
     def _new_client(self, region: str | None, endpoint: str | None, path_style: bool) -> "S3Client":
-        return self._session.client(
+        client = self._session.client(
             "s3",
             region_name=region,
             endpoint_url=endpoint,
@@ -225,6 +226,13 @@ class S3DocumentFetcher:
                 response_checksum_validation="when_required",
             ),
         )
+        client.meta.events.register("before-call.s3", _stay)
+        return client
+
+
+def _stay(params: Any, **_: Any) -> None:
+    """Tells botocore that it has followed a redirect: it would look for the region, and never stop."""
+    params["context"].setdefault("s3_redirect", {})["redirected"] = True
 
 
 @contextlib.contextmanager
