@@ -272,7 +272,7 @@ _ENVIRONMENTS = (
         name="local",
         account="000000000000",
         region="eu-west-1",
-        storage_roots=(StorageRoot(name="kb", readers=("*",)),),
+        storage_roots=(StorageRoot(name="kb", readers=("*",), writers=("*",)),),
         limits=Limits(indexer_concurrency=2, requests_per_second=1000, request_burst=1000),
         open_description=True,
         reconcile_schedule=None,
