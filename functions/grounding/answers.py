@@ -14,7 +14,7 @@ Json = dict[str, Any]
 NO_SUCH_DOCUMENT = "no such document"
 
 
-def result_json(result: CanonicalGroundingResult) -> Json:
+def result_json(result: CanonicalGroundingResult, *, bodies: bool = True) -> Json:
     """The seed's CanonicalGroundingResult; bodies stand once, in `allDocumentsForAttachment`."""
     bundles = result.composition_bundles
     return {
@@ -22,13 +22,14 @@ def result_json(result: CanonicalGroundingResult) -> Json:
         "preparedDocuments": [document_json(each, body=False) for each in result.prepared_documents],
         "compositionBundles": bundles and [composed_json(each, bodies=False) for each in bundles],
         "allDocumentsForAttachment": [
-            document_json(each, body=True) for each in result.all_documents_for_attachment
+            document_json(each, body=bodies) for each in result.all_documents_for_attachment
         ],
         "sources": [_source_json(each) for each in result.sources],
         "complete": result.complete,
         "bundleId": result.bundle_id,
         "timings": dict(result.timings),
         "indexStale": list(result.index_stale),
+        "lookupErrors": list(result.lookup_errors),
     }
 
 
@@ -90,6 +91,20 @@ def dependents_json(location: Location, page: Page) -> Json:
             for each in page.dependents
         ],
         "cursor": page.cursor,
+    }
+
+
+def validated_json(node: Node) -> Json:
+    """What would be found in a document at this place."""
+    return {
+        "path": node.location.relative_path,
+        "uri": node.location.uri,
+        "verdict": node.verdict,
+        "title": node.title,
+        "canonicalPath": node.canonical_path,
+        "includes": [include_json(each, node.location) for each in node.includes],
+        "findings": findings_json(node.findings),
+        "findingCount": node.finding_count,
     }
 
 

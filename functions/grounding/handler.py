@@ -9,8 +9,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from grounding.application import build
+from groundwire.debugging import json_line
 
-logger = Logger(service="grounding")
+logger = Logger(service="grounding", json_serializer=json_line)
 metrics = Metrics(namespace="Groundwire", service="grounding")
 
 

@@ -2,49 +2,29 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from groundwire.limits import SOURCES_PER_REQUEST
-from groundwire.roots import SourceType, is_unicode
+from groundwire.roots import SourceType
+from groundwire_api.models import Model, Text
 
-
-def _checked(text: str) -> str:
-    if not is_unicode(text):
-        raise ValueError("holds half a surrogate pair")
-    return text
-
-
-_Text = Annotated[str, AfterValidator(_checked)]
-"""What can be answered and logged: JSON can spell out text that UTF-8 cannot."""
-_FIELDS = 100
-"""More than any object here has: a million unknown names would make as many errors."""
 _FIRST = Field(fail_fast=True)
-"""Of a list's wrong entries the first is named, for the same reason."""
+"""Of a list's wrong entries the first is named: a million would make as many errors."""
+
+_MimeType = Annotated[Text, WithJsonSchema({"type": "string", "pattern": "/"})]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_no_flood(cls, value: Any) -> Any:
-        if isinstance(value, dict) and len(value) > _FIELDS:
-            raise ValueError(f"an object holds at most {_FIELDS} fields")
-        return value
-
-
-class RequestContext(_Model):
+class RequestContext(Model):
     """For the audit record; grants nothing."""
 
-    user_id: int | _Text | None = None
-    auditing_id: int | _Text | None = None
+    user_id: int | Text | None = None
+    auditing_id: int | Text | None = None
 
 
-class CompositionPolicyOverride(_Model):
+class CompositionPolicyOverride(Model):
     """Bounds of the search; larger values than the service's maxima are clamped."""
 
-    traversable_mime_types: Annotated[list[_Text], _FIRST] | None = None
+    traversable_mime_types: Annotated[list[_MimeType], _FIRST] | None = None
     max_depth: Annotated[int, Field(ge=0)] | None = None
     max_docs: Annotated[int, Field(ge=1)] | None = None
     max_include_bytes: Annotated[int, Field(ge=0)] | None = None
@@ -52,13 +32,16 @@ class CompositionPolicyOverride(_Model):
     on_fetch_error: Literal["skip", "abort"] | None = None
 
 
-class PrepareOptions(_Model):
+class PrepareOptions(Model):
     """The form documents are handed over in: `attachment` gives text as bytes too."""
 
     force_content_type: Literal["text", "attachment"] | None = None
+    use_files_api: Literal["auto", "always", "never"] | None = None
+    """`never` (the default): inline, else a URL. `auto`: Gemini's Files API for what is no text and would not
+    stay inline. `always`: for every document."""
 
 
-class ComposeOverrides(_Model):
+class ComposeOverrides(Model):
     """A call's configuration, merged over the service's."""
 
     prepare_document_options: PrepareOptions | None = None
@@ -73,7 +56,7 @@ class Overrides(ComposeOverrides):
     allowed_source_types: Annotated[list[SourceType], _FIRST] | None = None
 
 
-class GroundRequest(_Model):
+class GroundRequest(Model):
     """Search results: Gemini's grounding metadata as it came, or a list of sources, URIs and pointers."""
 
     grounding_metadata: dict[str, Any] | None = None
@@ -82,15 +65,28 @@ class GroundRequest(_Model):
     ) = None
     ctx: RequestContext = RequestContext()
     overrides: Overrides = Overrides()
+    dry_run: bool = False
+    """Everything but the bodies: which documents there would be, of what size, and why others are missing."""
 
 
-class ComposeRequest(_Model):
+class ComposeRequest(Model):
     """One document, by URI or by pointer."""
 
-    uri: _Text | None = None
+    uri: Text | None = None
     pointer: dict[str, Any] | None = None
     ctx: RequestContext = RequestContext()
     overrides: ComposeOverrides = ComposeOverrides()
+    dry_run: bool = False
+    """Everything but the bodies."""
+
+
+class ValidateRequest(Model):
+    """A document before it is uploaded: its path from the storage root, and its content."""
+
+    path: Text
+    content: Text
+    root: Text | None = None
+    """The storage root's name; may be left out where the caller reads one only."""
 
 
 def given(model: BaseModel) -> dict[str, Any]:

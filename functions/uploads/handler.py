@@ -8,11 +8,12 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from groundwire.debugging import json_line
 from groundwire_api.answering import answer_errors, resolver
 from uploads.routes import routes
 from uploads.wiring import wired
 
-logger = Logger(service="uploads")
+logger = Logger(service="uploads", json_serializer=json_line)
 metrics = Metrics(namespace="Groundwire", service="uploads")
 
 

@@ -6,6 +6,7 @@ from functools import cache
 
 import boto3
 
+from groundwire.adapters.quiet import quiet
 from groundwire.adapters.s3_uploads import S3UploadSigner
 from groundwire.roots import StorageRoots
 from groundwire.settings import UploadSettings
@@ -22,5 +23,6 @@ class Wired:
 @cache
 def wired() -> Wired:
     """The upload API of this environment."""
+    quiet()
     settings = UploadSettings.model_validate(os.environ)
     return Wired(settings.roots(), S3UploadSigner(boto3.Session(), settings.aws_endpoint))

@@ -33,5 +33,8 @@ def audited(logger: Logger, action: str, caller: Caller, **asked: Any) -> Iterat
     except GroundwireError as error:
         record["outcome"] = getattr(error, "code", "invalid_request")
         raise
+    except Exception:
+        record["outcome"] = "internal_error"
+        raise
     finally:
         logger.info("audit", action=action, principal=caller.principal, **asked, **record)

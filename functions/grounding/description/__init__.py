@@ -1,0 +1,1 @@
+"""How the HTTPS API describes itself. Only `page` is imported before somebody asks."""
