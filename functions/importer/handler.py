@@ -13,11 +13,12 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from groundwire.deadline import Deadline
+from groundwire.debugging import json_line
 from groundwire.errors import FetchError, ImportRefused, frames
 from importer.messages import Import, Refresh, Sweep, UnknownMessage, task
 from importer.wiring import Wired, wired
 
-logger = Logger(service="importer")
+logger = Logger(service="importer", json_serializer=json_line)
 metrics = Metrics(namespace="Groundwire", service="importer")
 _processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
 

@@ -12,6 +12,7 @@ from groundwire.adapters.catalogue import DynamoCatalogue
 from groundwire.adapters.dynamodb import DynamoEdgeIndex
 from groundwire.adapters.gemini import PUBLIC, Gemini, GeminiFileSearchStores
 from groundwire.adapters.imports import DynamoImportRecords
+from groundwire.adapters.quiet import quiet
 from groundwire.adapters.s3 import S3DocumentFetcher
 from groundwire.adapters.secrets import secret_text
 from groundwire.adapters.sqs import SqsDeadLetters, SqsImportQueue
@@ -44,6 +45,7 @@ class Wired(NamedTuple):
 @cache
 def wired() -> Wired:
     """The importer of this environment."""
+    quiet()
     settings = ImporterSettings.model_validate(os.environ)
     roots = settings.roots()
     session = boto3.Session()

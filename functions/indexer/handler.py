@@ -11,12 +11,13 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from groundwire.debugging import json_line
 from groundwire.errors import FetchError, frames
 from groundwire.pointers import Location
 from indexer.messages import Heal, Learn, Look, Task, UnknownMessage, tasks
 from indexer.wiring import Wired, wired
 
-logger = Logger(service="indexer")
+logger = Logger(service="indexer", json_serializer=json_line)
 metrics = Metrics(namespace="Groundwire", service="indexer")
 _processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
 

@@ -12,13 +12,14 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel, ConfigDict
 
 from groundwire.deadline import Deadline
+from groundwire.debugging import json_line
 from groundwire.errors import Unavailable
 from groundwire.limits import SWEEP_PAGE_S
 from groundwire.reindexing import Tally
 from reindex.batches import locations, root_named
 from reindex.wiring import wired
 
-logger = Logger(service="reindex")
+logger = Logger(service="reindex", json_serializer=json_line)
 metrics = Metrics(namespace="Groundwire", service="reindex")
 
 _BATCH_MARGIN_S = 15.0

@@ -9,6 +9,7 @@ from botocore.config import Config
 
 from groundwire.adapters.dynamodb import DynamoEdgeIndex
 from groundwire.adapters.eventbridge import EventBridgeEventSink
+from groundwire.adapters.quiet import quiet
 from groundwire.adapters.s3 import S3DocumentFetcher
 from groundwire.adapters.sqs import SqsIndexQueue
 from groundwire.indexing import Indexer
@@ -30,6 +31,7 @@ class Wired(NamedTuple):
 @cache
 def wired() -> Wired:
     """The reindexing of this environment."""
+    quiet()
     settings = ReindexSettings.model_validate(os.environ)
     roots = settings.roots()
     session = boto3.Session()

@@ -182,3 +182,15 @@ def test_entries_of_one_moment_are_all_the_newest() -> None:
 
     assert newest(same) == same
     assert newest([]) == newest([entry("a", state="pending")]) == []
+
+
+def test_a_listing_is_not_asked_for_when_the_time_is_over() -> None:
+    """The client's own timeouts would come on top of it, for each store."""
+    with pytest.raises(Throttled):
+        DynamoCatalogue(None, "table").listing(NORTH, deadline=Deadline.after(-1))  # type: ignore[arg-type]
+
+
+def test_where_a_listing_goes_on_and_since_when_is_kept(catalogue: CatalogueWriter) -> None:
+    under_way = Listing(1_772_366_400.25, "next", begun=1_772_452_800.5)
+    catalogue.listed(NORTH, under_way)
+    assert catalogue.listing(NORTH, deadline=soon()) == under_way

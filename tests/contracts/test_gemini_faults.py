@@ -315,3 +315,21 @@ def test_a_deadline_of_any_clock(gemini_cabinet: GeminiCabinet) -> None:
     clock.turn(5)
     with pytest.raises(Unavailable):
         gemini_cabinet.stores.page(gemini_cabinet.store, None, deadline=deadline)
+
+
+def test_a_key_that_cannot_be_had_is_not_waited_for_by_one_after_the_other() -> None:
+    """Who waited until their time was over does not ask for it again."""
+    clock = HandClock()
+    tries: list[None] = []
+
+    def key() -> str:
+        tries.append(None)
+        clock.turn(9)
+        raise Unavailable("secret", "no answer")
+
+    stores = GeminiFileSearchStores(Gemini(key))
+    deadline = Deadline.after(10, clock)
+    for number in range(5):
+        with pytest.raises(Unavailable):
+            stores.document(f"fileSearchStores/a/documents/d{number}", deadline=deadline)
+    assert len(tries) == 2

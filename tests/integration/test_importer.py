@@ -1,6 +1,7 @@
 """The importer's handler over S3, the index and Gemini's protocol: what each message does (X-10)."""
 
 import json
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -348,7 +349,7 @@ def test_a_store_that_is_not_configured_is_not_listed(office: Office) -> None:
 
 def test_a_place_that_gemini_forgot_is_the_beginning(office: Office) -> None:
     office.server.add_document(office.theirs, "text", display_name="One")
-    wired().catalogue.listed(office.theirs, Listing(cursor="long ago"))
+    wired().catalogue.listed(office.theirs, Listing(cursor="long ago", begun=time.time()))
     office.server.script = [On(f"GET /v1beta/{office.theirs}/documents", refusal(400, "INVALID_ARGUMENT"))]
     assert office.tell({"list": office.theirs}) == []
     listing = office.listing(office.theirs)

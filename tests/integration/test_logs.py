@@ -118,6 +118,20 @@ def test_one_audit_record_a_request(cloud: Cloud, written: Written) -> None:
     assert [each["outcome"] for each in audits] == ["answered", "not_found", "answered", "not_found"]
 
 
+def test_what_failed_is_not_recorded_as_answered(
+    cloud: Cloud, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError(CONTENT)
+
+    upload(cloud, {"a.md": "text"})
+    written.clear()
+    monkeypatch.setattr("grounding.routes.dependents_of", fail)
+    assert get("/v1/dependents", uri=cloud.uri("a.md")).status == 500
+    (audit,) = [each for each in records(written) if each.get("message") == "audit"]
+    assert (audit["outcome"], CONTENT in written.text) == ("internal_error", False)
+
+
 def test_no_key_leaks_from_one_invocation_into_the_next(cloud: Cloud, written: Written) -> None:
     post("/v1/ground", {"sources": [], "ctx": {"userId": "first"}})
     written.clear()

@@ -113,6 +113,14 @@ def test_the_root_is_named_where_several_could_be_meant(cloud: Cloud) -> None:
     assert refused[0].json["errors"] == refused[1].json["errors"]
 
 
+def test_what_a_nested_root_holds_is_judged_as_there(cloud: Cloud) -> None:
+    """I-8: includes stay inside the root that the document will be in, whichever root is named."""
+    cloud.wire(cloud.root(), cloud.root(name="hr", prefix="hr"))
+    found = validate("hr/a.md", "---\nincludes: [../b.md]\n---\n", root="kb")
+    assert [each["code"] for each in found["includes"]] == ["include_escapes_root"]
+    assert (found["path"], found["uri"]) == ("a.md", cloud.uri("hr/a.md"))
+
+
 def test_an_answer_about_very_many_findings_fits(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("groundwire.delivery.RESPONSE_BYTES", 60_000)
     entries = "".join(f"  - missing-{number:03}-{'x' * 200}.md\n" for number in range(100))

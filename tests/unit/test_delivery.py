@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
@@ -331,3 +332,40 @@ def test_references_and_urls_stay_whole_when_an_answer_is_abridged() -> None:
         patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
         written = fit(shape, bodies, LongWinded(), encode)
     assert json.loads(written)["documents"][0]["downloadUrl"]["url"] == long
+
+
+def test_bodies_that_cannot_all_stay_are_never_encoded_together() -> None:
+    """Five documents of 25 MB, encoded three times over, are more than the function's memory."""
+    shape, bodies = answer(*(text(f"{number}.md", "x" * SMALL) for number in range(5)))
+    encoded: list[int] = []
+
+    def counting(shape: dict[str, Any]) -> str:
+        encoded.append(len(encode(shape)))
+        return encode(shape)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", 2 * SMALL)
+        fit(shape, bodies, Signer(), counting)
+    assert max(encoded) <= 2 * SMALL
+
+
+@pytest.mark.parametrize("use", ["auto", "always"])
+def test_a_files_api_that_hangs_leaves_time_for_the_shelf(use: UseFilesApi) -> None:
+    class HungFiles(Files):
+        def refer(self, document: PreparedDocument, *, deadline: Deadline) -> StoredFile:
+            time.sleep(deadline.left())
+            raise Unavailable(document.uri, "still processing")
+
+    class PunctualShelf(Shelf):
+        def lay(self, document: PreparedDocument, *, deadline: Deadline) -> DownloadUrl:
+            if deadline.passed():
+                raise Unavailable(document.uri, "no time was left")
+            return super().lay(document, deadline=deadline)
+
+    shape, bodies = answer(binary("/a.pdf", b"y" * SMALL))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
+        delivers = Delivery(Signer(), PunctualShelf(), HungFiles())
+        delivers.fit(shape, bodies, encode, deadline=Deadline.after(1), use_files_api=use)
+    assert ways(shape) == ["downloadUrl"]
+    assert shape["documents"][0]["filesApi"] == "unavailable"

@@ -142,3 +142,16 @@ def test_what_the_service_does_not_take_is_said(clock: Clock, error: Exception) 
     service.error = error
     with pytest.raises(type(error)):
         refer(FileReferences(service, MemoryFileNotes()), document())
+
+
+def test_the_notes_are_not_asked_when_the_time_is_over(clock: Clock) -> None:
+    """A table that hangs would hold up each of many documents for as long as its client waits."""
+
+    class Asked(MemoryFileNotes):
+        def get(self, sha256: str, mime_type: str, *, deadline: Deadline) -> FileNote | None:
+            raise AssertionError("asked too late")
+
+    service = Service(clock)
+    with pytest.raises(Unavailable):
+        FileReferences(service, Asked()).refer(document(), deadline=Deadline.after(-1))
+    assert service.calls == []

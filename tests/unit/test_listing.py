@@ -70,15 +70,24 @@ def test_what_came_until_the_deadline_is_kept_and_gone_on_from(catalogue: Memory
     assert (first.completed, first.cursor) == (0.0, "40")
     assert (known(catalogue, stores), listing(catalogue)) == (40, first)
     second = list_store(stores, catalogue, STORE, deadline=stores.deadline(), now=NOW + 5)
-    assert second == Listing(completed=NOW + 5)
+    assert second == Listing(completed=NOW)
     assert (known(catalogue, stores), stores.cursors) == (45, [None, "20", "40"])
+
+
+def test_a_listing_whose_first_pages_are_over_begins_again(catalogue: MemoryCatalogue) -> None:
+    """Else it would count as complete, and lack what they found."""
+    stores = Stores(45)
+    longer_ago = NOW - CATALOGUE_KEPT_S - 1
+    list_store(stores, catalogue, STORE, deadline=stores.deadline(1), now=longer_ago)
+    done = list_store(stores, catalogue, STORE, deadline=stores.deadline(), now=NOW)
+    assert (done, known(catalogue, stores)) == (Listing(completed=NOW), 45)
 
 
 def test_a_new_listing_does_not_undo_the_last_one_while_it_lasts(catalogue: MemoryCatalogue) -> None:
     stores = Stores(45)
     list_store(stores, catalogue, STORE, deadline=stores.deadline(), now=NOW)
     again = list_store(stores, catalogue, STORE, deadline=stores.deadline(1), now=NOW + 100)
-    assert again == Listing(completed=NOW, cursor="20")
+    assert again == Listing(completed=NOW, cursor="20", begun=NOW + 100)
 
 
 def test_what_failed_goes_on_where_it_was(catalogue: MemoryCatalogue) -> None:
@@ -86,7 +95,7 @@ def test_what_failed_goes_on_where_it_was(catalogue: MemoryCatalogue) -> None:
     stores.fails_at = "20"
     with pytest.raises(Unavailable):
         list_store(stores, catalogue, STORE, deadline=stores.deadline(), now=NOW)
-    assert (known(catalogue, stores), listing(catalogue)) == (20, Listing(cursor="20"))
+    assert (known(catalogue, stores), listing(catalogue)) == (20, Listing(cursor="20", begun=NOW))
     stores.fails_at = None
     assert list_store(stores, catalogue, STORE, deadline=stores.deadline(), now=NOW).cursor is None
     assert stores.cursors == [None, "20", "20", "40"]
@@ -94,7 +103,7 @@ def test_what_failed_goes_on_where_it_was(catalogue: MemoryCatalogue) -> None:
 
 def test_a_place_that_the_service_forgot_is_the_beginning(catalogue: MemoryCatalogue) -> None:
     stores = Stores(25)
-    catalogue.listed(STORE, Listing(cursor="long ago"))
+    catalogue.listed(STORE, Listing(cursor="long ago", begun=NOW))
     stores.forgotten = "long ago"
     done = list_store(stores, catalogue, STORE, deadline=stores.deadline(), now=NOW)
     assert (done.completed, known(catalogue, stores)) == (NOW, 25)

@@ -164,7 +164,7 @@ def test_a_listing_that_was_cut_short_goes_on_with_the_next_question() -> None:
         world.stores.add(NORTH, f"Part {number}", metadata=pointer(f"{number}.md"))
     first, cursor = world.stores.page(NORTH, None, deadline=Deadline.after(5))
     world.catalogue.put(first)
-    world.catalogue.listed(NORTH, Listing(0.0, cursor))
+    world.catalogue.listed(NORTH, Listing(0.0, cursor, begun=time.time()))
     world.stores.asked.clear()
     assert world.find(chunk("Part 3"), chunk("Part 45")) == ["3.md", "45.md"]
     assert world.stores.asked[NORTH] == 2
@@ -307,6 +307,25 @@ def test_a_listing_that_the_service_refuses_leaves_single_documents() -> None:
     world.stores.page = page  # type: ignore[method-assign]
     assert world.find(chunk("Nobody"), chunk(documentName=entry.name)) == ["document_not_found", "leak.md"]
     assert world.errors == ["listing: unavailable"]
+
+
+def test_a_store_is_listed_once_a_question_however_that_ends() -> None:
+    """LISTING_ON_PATH_S is for both looks at a title together."""
+    world = World()
+    world.stores.reachable = False
+    assert world.find(chunk("Leak")) == ["document_not_found"]
+    assert world.stores.asked == {NORTH: 1}
+
+
+def test_what_our_importer_keeps_is_not_given_an_end() -> None:
+    """Nobody lists a store of ours: what was forgotten there would stay so."""
+    world = World()
+    world.catalogue = BrokenCatalogue("named")
+    world.catalogue.listed(NORTH, Listing(ours=True))
+    entry = world.stores.add(NORTH, "Leak", metadata=pointer("leak.md"))
+    world.catalogue.put([entry])
+    assert world.find(chunk(None, documentName=entry.name)) == ["leak.md"]
+    assert world.catalogue._entries[entry.name] == (entry, None)
 
 
 @pytest.mark.parametrize("has", [{"ids"}, {"catalogue"}, {"stores"}, {"ids", "catalogue"}, set[str]()])

@@ -54,10 +54,12 @@ class Listing:
     """How far the catalogue of one store is; `ours` is one that the importer fills and nobody lists."""
 
     completed: float = 0.0
-    """Seconds since the epoch at which the last complete listing ended; 0 before the first."""
+    """Seconds since the epoch at which the last complete listing began; 0 before the first."""
     cursor: str | None = None
     """Where a listing that was cut short goes on."""
     ours: bool = False
+    begun: float = 0.0
+    """When the listing that `cursor` belongs to began: what it found is believed from then on."""
 
 
 def store_of(document: str) -> str:

@@ -10,11 +10,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 COMPOSITION = "composition-loader"
 GROUNDING = "canonical-grounding"
 
 _for_this_request: ContextVar[frozenset[str]] = ContextVar("debug_namespaces", default=frozenset())
+
+
+def json_line(record: Any) -> str:
+    """A log record as one line of JSON in ASCII.
+
+    It quotes keys and names that strangers chose: none of them ends the line, or is obeyed by a terminal.
+    """
+    return json.dumps(record, separators=(",", ":"), default=str)
 
 
 def namespaces(text: str | None) -> frozenset[str]:
@@ -48,7 +57,7 @@ class DebugLog:
         """Logs `event` with its fields."""
         if self.on:
             line = {"namespace": self._namespace, "event": event, **fields}
-            _logger().info(json.dumps(line, ensure_ascii=False, default=str))
+            _logger().info(json_line(line))
 
 
 def _logger() -> logging.Logger:

@@ -100,18 +100,24 @@ class Delivery:
         expiresAt}` instead, or `undelivered` with the reason, and then the answer is not `complete`. One that
         is too large even without bodies is `abridged`: of what it reports, the beginning.
         """
+        # What the Files API does not take in time has to go out another way.
+        patience = deadline.at_most(deadline.left() / 2)
         if use_files_api == "always":
-            _side_by_side(lambda body: self._refer(body, deadline), bodies)
-        text = encode(shape)
+            _side_by_side(lambda body: self._refer(body, patience), bodies)
         sized = ((_body_bytes(document), (document, source)) for document, source in bodies)
         left = sorted((each for each in sized if each[0]), key=lambda each: -each[0])
-        while left and (over := envelope_bytes(text) - RESPONSE_BYTES) > 0:
-            count = _needed([size for size, _ in left], over)
+        # The bodies by themselves first: encoded, with all of them, the answer may not fit the memory.
+        over = sum(size for size, _ in left) - RESPONSE_BYTES
+        while True:
+            count = _needed([size for size, _ in left], over) if over > 0 else 0
             moving, left = [body for _, body in left[:count]], left[count:]
-            moved = _side_by_side(lambda body: self._move(body, use_files_api, deadline), moving)
+            moved = _side_by_side(lambda body: self._move(body, use_files_api, deadline, patience), moving)
             if not all(moved):
                 shape["complete"] = False
             text = encode(shape)
+            over = envelope_bytes(text) - RESPONSE_BYTES
+            if over <= 0 or not left:
+                break
         for entries in _ENTRIES_LEFT:
             if envelope_bytes(text) <= RESPONSE_BYTES:
                 break
@@ -119,10 +125,12 @@ class Delivery:
             text = encode(_abridged(shape, entries))
         return text
 
-    def _move(self, body: Attachment, use_files_api: UseFilesApi, deadline: Deadline) -> bool:
+    def _move(
+        self, body: Attachment, use_files_api: UseFilesApi, deadline: Deadline, patience: Deadline
+    ) -> bool:
         """Hands one body over otherwise than inline; False, and why, where there is no way."""
         shape, document = body
-        if use_files_api == "auto" and document.text is None and self._refer(body, deadline):
+        if use_files_api == "auto" and document.text is None and self._refer(body, patience):
             return True
         try:
             link = self._signer.sign(document.location)

@@ -46,6 +46,8 @@ class FileReferences:
 
         ImportRefused where the service will not take them, Unavailable where it does not answer.
         """
+        if deadline.passed():  # the notes' own timeouts would come on top, for one document after the other
+            raise Unavailable(document.uri, "no time was left to hand it over")
         now = time.time()
         note = self._noted(document, deadline)
         if note and _lasts(note.file, now) and now - note.seen < FILE_TRUSTED_S:

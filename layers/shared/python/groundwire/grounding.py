@@ -14,6 +14,7 @@ from groundwire.deadline import Deadline
 from groundwire.debugging import GROUNDING, DebugLog
 from groundwire.documents import Context, PreparedDocument
 from groundwire.errors import (
+    DocumentForbidden,
     DocumentNotFound,
     FetchCode,
     FetchError,
@@ -126,10 +127,10 @@ class CanonicalGroundingService:
         limit = policy or CompositionPolicy(max_depth=0)
         deadline = Deadline.after(min(limit.timeout_ms / 1000, time_left))
         clock = _Phases()
-        looked, lookup_errors = self._lookup.find(sources, deadline)
+        looked, lookup_errors = self._lookup.find(sources, _half(deadline))
         clock.end("catalogue")
         self._debug("catalogue", sources=len(sources), failed=lookup_errors)
-        outcomes, roots = self._resolve(looked, ctx, config, deadline)
+        outcomes, roots = self._resolve(looked, ctx, config, _half(deadline))
         clock.end("resolve")
         options = config.prepare_document_options
         with self._loader.prefetch(ctx, limit, deadline, options) as prefetch:
@@ -208,19 +209,21 @@ class CanonicalGroundingService:
     ) -> tuple[list[SourceOutcome], list[tuple[Location, CanonicalDocumentPointer]]]:
         """Phase 2: each source a document, each document once, at most `max_documents` of them."""
         allowed = [_allowed(each, config) for each in looked]
-        locations = self._located(
-            [each.pointer for each in allowed if isinstance(each, Found)], ctx, deadline
-        )
+        # What was looked up is located in any case: whether the caller may know of it comes first (Z-1).
+        pairs = list(zip(looked, allowed, strict=True))
+        asked = [
+            found for found, each in pairs if isinstance(found, Found) and (each is found or not found.named)
+        ]
+        locations = self._located([found.pointer for found in asked], ctx, deadline)
         outcomes: list[SourceOutcome] = []
         roots: dict[str, tuple[Location, CanonicalDocumentPointer]] = {}
-        for index, each in enumerate(allowed):
+        for index, (found, each) in enumerate(pairs):
             location = locations[each.pointer] if isinstance(each, Found) else each
-            if isinstance(location, Location) and isinstance(each, Found):
-                if not each.named and not self._fetcher.may_read(location, ctx):
-                    outcome = SourceOutcome(
-                        index, "unresolved", None, "document_not_found", NO_SUCH_NAME, location.uri
-                    )
-                elif location.uri in roots or len(roots) < config.max_documents:
+            looked_up = isinstance(found, Found) and not found.named and locations[found.pointer]
+            if looked_up and (uri := self._hidden(looked_up, ctx)):
+                outcome = SourceOutcome(index, "unresolved", None, "document_not_found", NO_SUCH_NAME, uri)
+            elif isinstance(location, Location) and isinstance(each, Found):
+                if location.uri in roots or len(roots) < config.max_documents:
                     roots.setdefault(location.uri, (location, each.pointer))
                     outcome = SourceOutcome(index, "resolved", location.uri, detail=each.note)
                 else:
@@ -232,6 +235,12 @@ class CanonicalGroundingService:
             self._debug("source", index=index, status=outcome.status, uri=outcome.uri, code=outcome.code)
             outcomes.append(outcome)
         return outcomes, list(roots.values())
+
+    def _hidden(self, found: Location | PointerRefused | FetchError, ctx: Context) -> str | None:
+        """The URI of what was looked up, where the caller may not know that it is there (Z-1)."""
+        if isinstance(found, Location):
+            return None if self._fetcher.may_read(found, ctx) else found.uri
+        return found.uri if isinstance(found, DocumentForbidden) else None
 
     def _located(
         self, pointers: Sequence[CanonicalDocumentPointer], ctx: Context, deadline: Deadline
@@ -297,6 +306,11 @@ class CanonicalGroundingService:
             self._debug("repair failed", code=error.code, documents=len(unread) + len(sightings))
         known = (each for each in stale if not _is_learned(each.location) or prefetch.is_known(each.location))
         return [*(each.uri for each in known), *(each.uri for each in gone)]
+
+
+def _half(deadline: Deadline) -> Deadline:
+    """What finding out where documents are may take: those whose place is known still have to be fetched."""
+    return deadline.at_most(deadline.left() / 2)
 
 
 def _is_learned(location: Location) -> bool:

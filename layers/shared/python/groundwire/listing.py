@@ -22,18 +22,20 @@ def list_store(
     listing = catalogue.listing(store, deadline=deadline) or Listing()
     if listing.ours:
         return listing
-    cursor = listing.cursor
+    begun, cursor = listing.begun, listing.cursor
+    if cursor is None or now - begun >= CATALOGUE_KEPT_S:
+        begun, cursor = now, None  # what the first pages found is over before the last ones come
     while True:
         try:
             entries, following = stores.page(store, cursor, deadline=deadline)
         except CursorRefused:
             if cursor is None:
                 raise
-            cursor = None
+            begun, cursor = now, None
             continue
-        catalogue.put(entries, expires=now + CATALOGUE_KEPT_S)
+        catalogue.put(entries, expires=begun + CATALOGUE_KEPT_S)
         cursor = following
-        listing = Listing(listing.completed if cursor else now, cursor)
+        listing = Listing(listing.completed, cursor, begun=begun) if cursor else Listing(begun)
         catalogue.listed(store, listing)
         if cursor is None or deadline.passed():
             return listing

@@ -100,10 +100,10 @@ class _Search:
             return
         titled = {index: source for index, source in sources.items() if source.title}
         wanted = {(store, each.title or "") for each in titled.values() for store in self._stores(each)}
-        self._list({store for store, _ in wanted}, CATALOGUE_KEPT_S)
+        begun = self._list({store for store, _ in wanted}, CATALOGUE_KEPT_S)
         self._each(wanted, self._look_for_title)
         missed = {each for each in wanted if not self.titled[each]}
-        listed = self._list({store for store, _ in missed}, CATALOGUE_FRESH_S)
+        listed = self._list({store for store, _ in missed} - begun, CATALOGUE_FRESH_S)
         self._each((each for each in missed if each[0] in listed), self._look_for_title)
         for index, source in titled.items():
             self._choose(index, source)
@@ -232,8 +232,13 @@ class _Search:
             return
         self.entries[name] = entry
         if catalogue:
-            expires = time.time() + CATALOGUE_FRESH_S
-            self._tried("catalogue", lambda: catalogue.put([entry], expires=expires))
+            self._tried("catalogue", lambda: self._keep(catalogue, entry))
+
+    def _keep(self, catalogue: CatalogueWriter, entry: CatalogueEntry) -> None:
+        """Unless our importer keeps it: its entry does not end, and nobody would list it again."""
+        listing = catalogue.listing(entry.store, deadline=self.deadline)
+        if not (listing and listing.ours):
+            catalogue.put([entry], expires=time.time() + CATALOGUE_FRESH_S)
 
     def _each[T](self, values: Iterable[T], look: Callable[[T], None]) -> None:
         todo = list(values)

@@ -35,8 +35,7 @@ def upload_place(path: str, root_name: str | None, roots: StorageRoots, caller: 
     InvalidRequest as for `place_for`, and where the path lies in an inbox: what is put there is placed by
     what it declares, not by where its author may write.
     """
-    found = place_for(path, root_name, roots, caller, may_write)
-    location = Location(roots.innermost(found.root, found.key), found.key)
+    location = place_for(path, root_name, roots, caller, may_write)
     if location.in_inbox:
         raise InvalidRequest("path", "lies in an inbox; give the path that the document belongs at")
     return location
@@ -49,7 +48,8 @@ def place_for(
     caller: Caller,
     may_use: Callable[[Caller, StorageRoot], bool],
 ) -> Location:
-    """The place of `path` in the named root, or in the only one that the caller may use.
+    """The place of `path` in the named root, or in the only one that the caller may use; a root nested in it
+    holds its own, and judges it.
 
     InvalidRequest where the path leads nowhere inside a root, or no root or several could be meant. A root
     that the caller may not use looks like one that there is not.
@@ -62,8 +62,8 @@ def place_for(
     if len(named) > 1:
         raise InvalidRequest("root", f"must be given: {', '.join(sorted(root.name for root in named))}")
     (root,) = named
-    location = Location(root, key_below(root, path))
-    key = location.key
-    if roots.innermost(root, key) is not root and not may_use(caller, roots.innermost(root, key)):
+    key = key_below(root, path)
+    holding = roots.innermost(root, key)
+    if not may_use(caller, holding):
         raise InvalidRequest("path", "lies in a storage root of its own, which you may not use")
-    return location
+    return Location(holding, key)

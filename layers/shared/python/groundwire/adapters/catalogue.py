@@ -73,13 +73,16 @@ class DynamoCatalogue:
             page = {"ExclusiveStartKey": reply["LastEvaluatedKey"]}
 
     def listing(self, store: str, *, deadline: Deadline) -> Listing | None:
+        if deadline.passed():
+            raise Throttled(self._table, "the catalogue could not be read in time")
         with dynamo_errors(self._table):
             reply: Any = self._client.get_item(TableName=self._table, Key=_listing_key(store))
         item = reply.get("Item")
         if item is None:
             return None
         cursor = item.get("cursor", {}).get("S")
-        return Listing(float(item["completed"]["N"]), cursor, bool(item["ours"]["BOOL"]))
+        begun = float(item.get("begun", {"N": "0"})["N"])
+        return Listing(float(item["completed"]["N"]), cursor, bool(item["ours"]["BOOL"]), begun)
 
     def put(self, entries: Iterable[CatalogueEntry], *, expires: float | None = None) -> None:
         items = [item for entry in entries for item in _items(entry, expires)]
@@ -100,6 +103,7 @@ class DynamoCatalogue:
             **_listing_key(store),
             "completed": {"N": repr(listing.completed)},
             "ours": {"BOOL": listing.ours},
+            "begun": {"N": repr(listing.begun)},
         }
         if listing.cursor is not None:
             item["cursor"] = {"S": listing.cursor}

@@ -51,7 +51,7 @@ class Gemini:
         """
         from groundwire.adapters.gemini_client import errors, within
 
-        client = self._connected(uri)
+        client = self._connected(uri, deadline)
         if deadline.passed():
             raise Unavailable(uri, "no time is left to ask the service")
         with errors(uri):
@@ -62,7 +62,7 @@ class Gemini:
 
         Raises DocumentNotFound, Throttled, Unavailable.
         """
-        self._connected(uri)  # the first time, that alone can take as long as an attempt may
+        self._connected(uri, deadline)  # the first time, that alone can take as long as an attempt may
         attempt = deadline.at_most(STORE_TIMEOUT_S)
         try:
             try:
@@ -84,11 +84,13 @@ class Gemini:
                 self._connection[1]()
             self._connection = None
 
-    def _connected(self, uri: str) -> "Client":
+    def _connected(self, uri: str, deadline: Deadline) -> "Client":
         from groundwire.adapters.gemini_client import connect, errors
 
         with self._lock, errors(uri):
             if self._connection is None:
+                if deadline.passed():  # while others waited for a key in vain, one after the other
+                    raise Unavailable(uri, "no time is left to connect")
                 self._connection = connect(self._key(), self.base_url)
             return self._connection[0]
 
