@@ -2,6 +2,7 @@
 
 import base64
 import json
+import threading
 import time
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -369,3 +370,51 @@ def test_a_files_api_that_hangs_leaves_time_for_the_shelf(use: UseFilesApi) -> N
         delivers.fit(shape, bodies, encode, deadline=Deadline.after(1), use_files_api=use)
     assert ways(shape) == ["downloadUrl"]
     assert shape["documents"][0]["filesApi"] == "unavailable"
+
+
+class Hanging(Shelf):
+    """A shelf, or a Files API, whose socket is silent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over = threading.Event()
+
+    def lay(self, document: PreparedDocument, *, deadline: Deadline) -> DownloadUrl:
+        assert self.over.wait(30)
+        return super().lay(document, deadline=deadline)
+
+    def refer(self, document: PreparedDocument, *, deadline: Deadline) -> StoredFile:
+        assert self.over.wait(30)
+        raise Unavailable("files/x", "over")
+
+
+def test_what_hangs_is_not_waited_for_past_the_deadline() -> None:
+    """B-8: and what it says later changes nothing any more."""
+    hanging = Hanging()
+    shape, bodies = answer(text("/a.md", "x" * SMALL), text("b.md", "y" * SMALL), text("c.md", "z"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
+        written = Delivery(Signer(), hanging).fit(shape, bodies, encode, deadline=Deadline.after(0.3))
+    hanging.over.set()
+    assert ways(json.loads(written)) == ["undelivered", "downloadUrl", "text"]
+    assert json.loads(written)["documents"][0]["undelivered"] == "unavailable"
+
+
+def test_a_files_api_that_hangs_leaves_the_body_where_it_is() -> None:
+    hanging = Hanging()
+    shape, bodies = answer(text("a.md", "x"), binary("b.pdf", b"y"))
+    delivers = Delivery(Signer(), None, hanging)
+    written = delivers.fit(shape, bodies, encode, deadline=Deadline.after(0.3), use_files_api="always")
+    hanging.over.set()
+    read = json.loads(written)
+    assert ways(read) == ["text", "geminiDocument"]
+    assert [document["filesApi"] for document in read["documents"]] == ["unavailable"] * 2
+    assert read["complete"]
+
+
+def test_urls_are_signed_even_when_no_time_is_left() -> None:
+    shape, bodies = answer(*(text(f"{number}.md", "x" * SMALL) for number in range(20)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "RESPONSE_BYTES", SMALL)
+        written = Delivery(Signer()).fit(shape, bodies, encode, deadline=Deadline.after(-1))
+    assert set(ways(json.loads(written))) == {"downloadUrl"}

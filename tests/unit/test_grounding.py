@@ -363,3 +363,13 @@ def test_a_queue_that_takes_nothing_costs_the_lesson_only() -> None:
     given = sources({"sources": ["gs://plans/a.md"]})
     asked = service({"a.md": b"a"}, index=MemoryIndex(), repairs=Queue(Unavailable))
     assert attached(asked.prepare_from_sources(given, CONTEXT)) == ["a.md"]
+
+
+def test_root_documents_share_the_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B-7: one may be as large as any document, fifty together may not."""
+    monkeypatch.setattr("groundwire.prefetch.ROOT_BYTES_IN_ALL", 100)
+    files = {f"{number}.md": b"x" * 40 for number in range(3)}
+    assert attached(grounded(files, "s3://kb/0.md", "s3://kb/1.md")) == ["0.md", "1.md"]
+    result = grounded(files, *(f"s3://kb/{key}" for key in files))
+    assert outcomes(result) == [("resolved", "too_large")] * 3
+    assert not result.complete

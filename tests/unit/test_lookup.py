@@ -13,7 +13,7 @@ from groundwire.deadline import Deadline
 from groundwire.errors import PointerRefused, Throttled, Unavailable
 from groundwire.limits import CATALOGUE_FRESH_S, CATALOGUE_KEPT_S
 from groundwire.lookup import Found, SourceLookup
-from groundwire.pointers import Location, S3DocumentPointer
+from groundwire.pointers import CanonicalDocumentPointer, Location, S3DocumentPointer
 from groundwire.resolution import sources
 from groundwire.roots import StorageRoot, StorageRoots
 from tests.fakes import MemoryFileSearchStores
@@ -53,10 +53,15 @@ class World:
         self.names = names
         self.errors: list[str] = []
 
-    def find(self, *given: Any) -> list[str]:
-        """The key that each source leads to, or its code."""
+    def find(self, *given: Any, unreadable: tuple[str, ...] = ()) -> list[str]:
+        """The key that each source leads to, or its code, for who may not read these keys."""
         lookup = SourceLookup(ROOTS, self.ids, self.catalogue, self.stores, self.names)
-        looked, self.errors = lookup.find(sources({"sources": list(given)}), Deadline.after(5))
+
+        def may_read(pointer: CanonicalDocumentPointer) -> bool:
+            return getattr(pointer, "s3_key", None) not in unreadable
+
+        found = sources({"sources": list(given)})
+        looked, self.errors = lookup.find(found, Deadline.after(5), may_read)
         self.looked = looked
         return [_said(each) for each in looked]
 
@@ -192,6 +197,26 @@ def test_documents_of_one_title_and_one_moment_are_ambiguous_unless_they_are_one
     world.stores.add(NORTH, "Leak", metadata=pointer("a.md"), **same)
     world.stores.add(NORTH, "Leak", metadata=pointer("b.md"), **same)
     assert world.find(chunk("Twice"), chunk("Leak")) == ["a.md", "ambiguous"]
+
+
+def test_what_the_caller_may_not_read_neither_wins_nor_makes_it_ambiguous() -> None:
+    """Z-1: an author of another root could hide a procedure behind a title, or learn that there is one."""
+    world = World()
+    world.stores.add(NORTH, "Leak", metadata=pointer("old.md"), created="2026-03-02T00:00:00Z")
+    for key in ("hidden.md", "secret.md"):
+        world.stores.add(NORTH, "Leak", metadata=pointer(key), created="2027-01-01T00:00:00Z")
+    assert world.find(chunk()) == ["ambiguous"]
+    assert world.find(chunk(), unreadable=("hidden.md", "secret.md")) == ["old.md"]
+    (looked,) = world.looked
+    assert looked == Found(S3DocumentPointer(s3_bucket="kb", s3_key="old.md"))
+    everything = ("hidden.md", "secret.md", "old.md")
+    assert world.find(chunk(), unreadable=everything)[0] in everything, "for the audit record"
+
+
+def test_a_declared_store_that_is_not_there_is_told_of() -> None:
+    world = World([NORTH, "fileSearchStores/mistyped"])
+    assert world.find(chunk("Leak", "fileSearchStores/mistyped")) == ["document_not_found"]
+    assert world.errors == ["listing: not_found"]
 
 
 def test_without_a_store_every_declared_one_is_looked_into() -> None:

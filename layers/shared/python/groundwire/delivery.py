@@ -7,14 +7,14 @@ JSON text once more as a JSON string.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, Protocol
 
 from groundwire.deadline import Deadline
 from groundwire.documents import PreparedDocument, StoredFile
-from groundwire.errors import FetchError, ImportRefused
+from groundwire.errors import FetchError, ImportRefused, Unavailable
 from groundwire.limits import LOOKUPS_AT_ONCE, RESPONSE_BYTES
 from groundwire.pointers import Location
 
@@ -32,6 +32,8 @@ _REPORTS = frozenset({"skipped", "edges", "findings", "indexStale", "traversable
 """Lists whose length is an author's or a caller's choice: an alias may repeat 64 KB a hundred times."""
 _ENTRIES_LEFT, _TEXT_CHARS_LEFT = (10_000, 1_000, 100, 10, 0), 2_048
 """What is left of them, tried in this order; a URI has fewer characters."""
+_SIGNING_S: Final = 0.25
+"""What signing URLs may take when no time is left: it asks nobody."""
 _LINKS: Final = frozenset({"downloadUrl", "geminiFileReference"})
 
 
@@ -103,7 +105,16 @@ class Delivery:
         # What the Files API does not take in time has to go out another way.
         patience = deadline.at_most(deadline.left() / 2)
         if use_files_api == "always":
-            _side_by_side(lambda body: self._refer(body, patience), bodies)
+            referred = _side_by_side(
+                lambda each: self._refer(each, patience),
+                [source for _, source in bodies],
+                patience,
+                late={"filesApi": Unavailable.code},
+            )
+            for (document, _), outcome in zip(bodies, referred, strict=True):
+                if "geminiFileReference" in outcome:
+                    _take_out(document)
+                document.update(outcome)
         sized = ((_body_bytes(document), (document, source)) for document, source in bodies)
         left = sorted((each for each in sized if each[0]), key=lambda each: -each[0])
         # The bodies by themselves first: encoded, with all of them, the answer may not fit the memory.
@@ -111,9 +122,17 @@ class Delivery:
         while True:
             count = _needed([size for size, _ in left], over) if over > 0 else 0
             moving, left = [body for _, body in left[:count]], left[count:]
-            moved = _side_by_side(lambda body: self._move(body, use_files_api, deadline, patience), moving)
-            if not all(moved):
-                shape["complete"] = False
+            moved = _side_by_side(
+                lambda each: self._moved(each, use_files_api, deadline, patience),
+                [source for _, source in moving],
+                deadline,
+                late={"undelivered": Unavailable.code},
+            )
+            for (document, _), outcome in zip(moving, moved, strict=True):
+                _take_out(document)
+                document.update(outcome)
+                if "undelivered" in outcome:
+                    shape["complete"] = False
             text = encode(shape)
             over = envelope_bytes(text) - RESPONSE_BYTES
             if over <= 0 or not left:
@@ -125,46 +144,41 @@ class Delivery:
             text = encode(_abridged(shape, entries))
         return text
 
-    def _move(
-        self, body: Attachment, use_files_api: UseFilesApi, deadline: Deadline, patience: Deadline
-    ) -> bool:
-        """Hands one body over otherwise than inline; False, and why, where there is no way."""
-        shape, document = body
-        if use_files_api == "auto" and document.text is None and self._refer(body, patience):
-            return True
+    def _moved(
+        self, document: PreparedDocument, use_files_api: UseFilesApi, deadline: Deadline, patience: Deadline
+    ) -> Json:
+        """How the document is handed over otherwise than inline: what the answer has instead of its body."""
+        outcome: Json = {}
+        if use_files_api == "auto" and document.text is None:
+            outcome = self._refer(document, patience)
+            if "geminiFileReference" in outcome:
+                return outcome
         try:
             link = self._signer.sign(document.location)
             if link is None and self._shelf:
                 link = self._shelf.lay(document, deadline=deadline)
-            reason = "key_not_addressable"
         except FetchError as error:
-            link, reason = None, error.code
-        _take_out(shape)
+            return outcome | {"undelivered": error.code}
         if link is None:
-            shape["undelivered"] = reason
-        else:
-            shape["downloadUrl"] = {"url": link.url, "expiresAt": link.expires_at.isoformat()}
-        return link is not None
+            return outcome | {"undelivered": "key_not_addressable"}
+        return outcome | {"downloadUrl": {"url": link.url, "expiresAt": link.expires_at.isoformat()}}
 
-    def _refer(self, body: Attachment, deadline: Deadline) -> bool:
-        """Leaves the body to the Files API; False where it does not take it, or not now."""
-        shape, document = body
+    def _refer(self, document: PreparedDocument, deadline: Deadline) -> Json:
+        """The document's file, or why the Files API does not take it; nothing where there is none."""
         if self._files is None:
-            return False
+            return {}
         try:
             file = self._files.refer(document, deadline=deadline)
         except (FetchError, ImportRefused) as error:
-            shape["filesApi"] = error.code
-            return False
-        _take_out(shape)
+            return {"filesApi": error.code}
         expires = None if file.expires is None else datetime.fromtimestamp(file.expires, UTC).isoformat()
-        shape["geminiFileReference"] = {
+        reference = {
             "fileUri": file.uri,
             "mimeType": file.mime_type,
             "name": file.name,
             "expirationTime": expires,
         }
-        return True
+        return {"geminiFileReference": reference}
 
 
 def _needed(sizes: Sequence[int], over: int) -> int:
@@ -176,11 +190,21 @@ def _needed(sizes: Sequence[int], over: int) -> int:
     return len(sizes)
 
 
-def _side_by_side(work: Callable[[Attachment], bool], bodies: Sequence[Attachment]) -> list[bool]:
-    if len(bodies) < 2:
-        return [work(each) for each in bodies]
-    with ThreadPoolExecutor(LOOKUPS_AT_ONCE, "deliver") as pool:
-        return list(pool.map(work, bodies))
+def _side_by_side(
+    work: Callable[[PreparedDocument], Json],
+    documents: Sequence[PreparedDocument],
+    deadline: Deadline,
+    *,
+    late: Json,
+) -> list[Json]:
+    """The outcomes, in order; `late` for what is not done in time, which is not waited for."""
+    if not documents:
+        return []
+    pool = ThreadPoolExecutor(LOOKUPS_AT_ONCE, "deliver")
+    futures = [pool.submit(work, each) for each in documents]
+    wait(futures, timeout=max(deadline.left(), _SIGNING_S))
+    pool.shutdown(wait=False, cancel_futures=True)
+    return [each.result() if each.done() and not each.cancelled() else late for each in futures]
 
 
 def _take_out(shape: Json) -> None:

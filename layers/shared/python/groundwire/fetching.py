@@ -107,6 +107,20 @@ class CanonicalDocumentFetcher:
             raise DocumentForbidden(location.uri, "the caller is no reader of its storage root")
         return prepare(fetched, prepare_options, pointer)
 
+    def may_know(self, pointer: CanonicalDocumentPointer, ctx: Context) -> bool:
+        """Whether the caller may read what the pointer leads to, as far as that is known without asking.
+
+        A pointer that leads outside all roots hides nothing.
+        """
+        if self.asks_the_store(pointer):
+            assert isinstance(pointer, SharePointDocumentPointer)
+            drive = [root for root in self.roots if root.bucket == pointer.sharepoint_drive_id]
+            return not drive or any(may_read(ctx.caller, root) for root in drive)
+        try:
+            return self.may_read(locate(pointer, self.roots), ctx)
+        except PointerRefused:
+            return True
+
     def may_read(self, location: Location, ctx: Context) -> bool:
         """Whether it lies in its storage root, whoever says so, and the caller may read there."""
         root, key = location.root, location.key

@@ -127,7 +127,9 @@ class CanonicalGroundingService:
         limit = policy or CompositionPolicy(max_depth=0)
         deadline = Deadline.after(min(limit.timeout_ms / 1000, time_left))
         clock = _Phases()
-        looked, lookup_errors = self._lookup.find(sources, _half(deadline))
+        looked, lookup_errors = self._lookup.find(
+            sources, _half(deadline), lambda pointer: self._fetcher.may_know(pointer, ctx)
+        )
         clock.end("catalogue")
         self._debug("catalogue", sources=len(sources), failed=lookup_errors)
         outcomes, roots = self._resolve(looked, ctx, config, _half(deadline))

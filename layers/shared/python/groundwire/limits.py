@@ -40,6 +40,9 @@ MAX_DEPTH, MAX_DOCS, MAX_INCLUDE_BYTES, MAX_TIMEOUT_MS = 5, 64, 25 * 1024 * 1024
 DOCUMENT_BYTES = 25 * 1024 * 1024
 """The largest document that is read at all, root or include."""
 
+ROOT_BYTES_IN_ALL = 150 * 1024 * 1024
+"""B-7: what the root documents of one request may hold together, in equal shares: a function has 1 GB."""
+
 SOURCES_PER_REQUEST = 50
 """G-1."""
 

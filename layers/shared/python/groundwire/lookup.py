@@ -51,9 +51,18 @@ class SourceLookup:
     store_names: Sequence[str] | None = None
     """The stores that may be looked into; None: whichever a source names."""
 
-    def find(self, sources: Sequence[KnowledgeSource], deadline: Deadline) -> tuple[list[Looked], list[str]]:
-        """For each source a pointer or why there is none, in order; and which ways of looking up failed."""
-        return _Search(self, sources, deadline).run()
+    def find(
+        self,
+        sources: Sequence[KnowledgeSource],
+        deadline: Deadline,
+        may_read: Callable[[CanonicalDocumentPointer], bool] = lambda _: True,
+    ) -> tuple[list[Looked], list[str]]:
+        """For each source a pointer or why there is none, in order; and which ways of looking up failed.
+
+        Of several documents of one title, those count that the caller may read: the others neither win nor
+        make it ambiguous (Z-1).
+        """
+        return _Search(self, sources, deadline, may_read).run()
 
 
 @dataclass(slots=True)
@@ -63,6 +72,7 @@ class _Search:
     at: SourceLookup
     sources: Sequence[KnowledgeSource]
     deadline: Deadline
+    may_read: Callable[[CanonicalDocumentPointer], bool]
     looked: dict[int, Looked] = field(default_factory=dict)
     entries: dict[str, CatalogueEntry] = field(default_factory=dict)
     titled: dict[tuple[str, str], list[CatalogueEntry]] = field(default_factory=dict)
@@ -141,11 +151,17 @@ class _Search:
 
     def _choose(self, index: int, source: KnowledgeSource) -> None:
         """The newest active document of the source's title; `ambiguous` where nothing decides."""
-        found = [newest(self.titled.get((store, source.title or ""), ())) for store in self._stores(source)]
+        titled = [self.titled.get((store, source.title or ""), []) for store in self._stores(source)]
+        self._identify(id_in(entry.metadata) for entries in titled for entry in entries)
+        known = [[entry for entry in entries if self._may_be_known(entry)] for entries in titled]
+        found = [newest(entries) for entries in known]
         candidates = [entry for entries in found for entry in entries]
         if not candidates:
+            # What the caller may not read is found for the audit record only, which needs no more than one.
+            hidden = [entry for entries in titled for entry in newest(entries)]
+            if hidden:
+                self.looked[index] = self._pointer_of(hidden[0])
             return
-        self._identify(id_in(entry.metadata) for entry in candidates)
         pointers = {repr(looked): looked for looked in map(self._pointer_of, candidates)}
         if len(pointers) > 1:
             where = "several stores" if sum(map(bool, found)) > 1 else "one store, made at the same time,"
@@ -153,12 +169,14 @@ class _Search:
             self.looked[index] = PointerRefused("ambiguous", detail)
             return
         (looked,) = pointers.values()
-        same = [
-            e for c in candidates for e in self.titled[c.store, source.title or ""] if e.state == "active"
-        ]
-        if isinstance(looked, Found) and len(same) > len(candidates):
-            looked = Found(looked.pointer, f"the newest of {len(same)} documents of this title")
+        active = sum(entry.state == "active" for entries in known for entry in entries)
+        if isinstance(looked, Found) and active > len(candidates):
+            looked = Found(looked.pointer, f"the newest of {active} documents of this title")
         self.looked[index] = looked
+
+    def _may_be_known(self, entry: CatalogueEntry) -> bool:
+        looked = self._pointer_of(entry)
+        return not isinstance(looked, Found) or self.may_read(looked.pointer)
 
     def _pointer_of(self, entry: CatalogueEntry) -> Looked:
         try:
@@ -212,7 +230,11 @@ class _Search:
                 listed.add(name)
                 list_store(stores, catalogue, name, deadline=deadline, now=now)
 
-        self._each(names, lambda name: self._tried("listing", lambda: bring_up_to_date(name)))
+        may_be_missing = self.at.store_names is None  # one that was declared may not
+        self._each(
+            names,
+            lambda name: self._tried("listing", lambda: bring_up_to_date(name), missing=may_be_missing),
+        )
         return listed
 
     def _part_of_the_time(self) -> Deadline:
@@ -249,13 +271,15 @@ class _Search:
         with ThreadPoolExecutor(min(len(todo), LOOKUPS_AT_ONCE), "lookup") as pool:
             list(pool.map(look, todo))
 
-    def _tried[T](self, way: str, look: Callable[[], T]) -> T | None:
-        """What `look` gives; None where it is not there, or cannot be asked."""
+    def _tried[T](self, way: str, look: Callable[[], T], *, missing: bool = True) -> T | None:
+        """What `look` gives; None where it is not there, or cannot be asked, which is an error.
+
+        Without `missing`, not being there is an error too.
+        """
         try:
             return look()
-        except DocumentNotFound:
-            return None
         except FetchError as error:
-            if (reason := f"{way}: {error.code}") not in self.errors:
+            reason = f"{way}: {error.code}"
+            if reason not in self.errors and not (missing and isinstance(error, DocumentNotFound)):
                 self.errors.append(reason)
             return None

@@ -14,7 +14,7 @@ from typing import Literal, Self
 from groundwire.deadline import Deadline
 from groundwire.documents import PreparedDocument
 from groundwire.errors import DocumentNotFound, FetchError, Unavailable
-from groundwire.limits import DOCUMENT_BYTES, FETCH_WORKERS, MAX_DOCS
+from groundwire.limits import DOCUMENT_BYTES, FETCH_WORKERS, MAX_DOCS, ROOT_BYTES_IN_ALL
 from groundwire.nodes import Node, abridged
 from groundwire.pointers import Location, unicode_forms
 from groundwire.policy import CompositionPolicy
@@ -106,9 +106,13 @@ class Prefetch:
             self._plan = self._planner.submit(self._follow, list(locations), index)
 
     def fetch_roots(self, locations: Sequence[Location]) -> list[PreparedDocument | FetchError]:
-        """The root documents, or why not, in order; fetched at the same time."""
+        """The root documents, or why not, in order; fetched at the same time.
+
+        They share the memory that there is: of many, each may be smaller than one by itself.
+        """
         pool = self._ahead or self._demand
-        futures = [pool.submit(self._fetch, each, DOCUMENT_BYTES) for each in locations]
+        share = min(DOCUMENT_BYTES, ROOT_BYTES_IN_ALL // max(1, len(locations)))
+        futures = [pool.submit(self._fetch, each, share) for each in locations]
         with self._lock:
             self._futures.update((each.uri, future) for each, future in zip(locations, futures, strict=True))
         for future in futures:

@@ -17,6 +17,15 @@ _THROTTLED = frozenset(
     {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
 )
 _UNAVAILABLE = frozenset({"InternalServerError", "TransactionConflictException", "ServiceUnavailable"})
+_REFUSED = frozenset(
+    {
+        "AccessDeniedException",
+        "ExpiredTokenException",
+        "UnrecognizedClientException",
+        "ResourceNotFoundException",
+    }
+)
+"""Of rights and credentials: an operator mends them, and what was asked for can be asked for again."""
 
 
 @contextlib.contextmanager
@@ -28,7 +37,7 @@ def dynamo_errors(table: str) -> Iterator[None]:
         code = error.response["Error"]["Code"]
         if code in _THROTTLED:
             raise Throttled(table, code) from error
-        if code in _UNAVAILABLE:
+        if code in _UNAVAILABLE | _REFUSED:
             raise Unavailable(table, code) from error
         raise
     except BotoCoreError as error:
