@@ -60,7 +60,7 @@ class RoleFederation:
             "token_url": token_url,
             "service_account_impersonation_url": impersonation_url,
         }
-        # What is sent vouches for this function's role: it goes where the configuration says, and nowhere else.
+        # What is sent vouches for this function's role: it goes where it was configured to, and nowhere else.
         self._request = partial(Request(), timeout=TOKEN_TIMEOUT_S, allow_redirects=False)
 
     def __call__(self) -> AccessToken:
