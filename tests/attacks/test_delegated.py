@@ -69,7 +69,7 @@ def test_nothing_that_one_caller_had_read_is_kept_for_the_next(drive: Keep) -> N
         ]
 
 
-@pytest.mark.parametrize("token", [EVE, "token-of-nobody", None])
+@pytest.mark.parametrize("token", [EVE, "token-of-nobody", None], ids=["hers", "nobodys", "none"])
 def test_what_is_not_theirs_is_not_there(drive: Keep, token: str | None) -> None:
     there, missing = asked(token, URI), asked(token, MISSING)
     assert without_times(there)[1].replace("plan.md", "gone.md") == without_times(missing)[1]
