@@ -1,6 +1,7 @@
 """Traversal (Z-2, I-4, I-8): paths.yaml by every door, and no document or object but the root's own."""
 
 import json
+from itertools import batched
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -15,6 +16,9 @@ pytestmark = pytest.mark.attacks
 
 PATHS = corpus("paths")
 every_path = pytest.mark.parametrize("row", PATHS.values(), ids=PATHS.keys())
+TOGETHER = [list(chunk) for chunk in batched(PATHS.values(), 24, strict=False)]
+paths_together = pytest.mark.parametrize("rows", TOGETHER, ids=range(len(TOGETHER)))
+"""Where nothing may come of any of them, and what came is seen at the end."""
 REFUSED = {400, 404}
 
 
@@ -75,13 +79,14 @@ def test_as_a_canonical_path(walls: Walls, row: dict[str, Any]) -> None:
         assert edge["to"].startswith(walls.cloud.uri("kb/"))
 
 
-@every_path
-def test_as_where_an_upload_is_placed(walls: Walls, row: dict[str, Any]) -> None:
+@paths_together
+def test_as_where_an_upload_is_placed(walls: Walls, rows: list[dict[str, Any]]) -> None:
     """C-4: the indexer may write, so what an inbox takes must not lead it anywhere."""
     before = walls.stored()
-    key = "kb/inbox/attack.md"
-    walls.cloud.put(key, f"---\ncanonical_path: {written(path_of(row))}\n---\nOverwritten.")
-    index(walls.cloud, key)
+    keys = [f"kb/inbox/attack-{number}.md" for number in range(len(rows))]
+    for key, row in zip(keys, rows, strict=True):
+        walls.cloud.put(key, f"---\ncanonical_path: {written(path_of(row))}\n---\nOverwritten.")
+    index(walls.cloud, *keys)
     assert walls.stored() == before
     walls.restore()
 
@@ -120,28 +125,29 @@ def test_as_a_path_to_validate_or_upload(walls: Walls, row: dict[str, Any], door
 def test_as_a_uri_or_a_pointers_key(walls: Walls, row: dict[str, Any]) -> None:
     cloud = walls.cloud
     walls.watched.asked.clear()
-    for key in (f"kb/sops/{path_of(row)}", path_of(row)):
-        pointer = {"source_type": "s3", "s3_bucket": cloud.bucket, "s3_key": key}
-        metadata = [{"key": name, "stringValue": value} for name, value in pointer.items()]
-        for answer in (
-            post("/v1/compose", {"uri": cloud.uri(key)}),
-            post("/v1/compose", {"pointer": pointer}),
-            get("/v1/documents", uri=cloud.uri(key)),
-            get("/v1/graph", uri=cloud.uri(key)),
-            get("/v1/dependents", uri=cloud.uri(key)),
-        ):
-            nothing_came(answer)
-            assert answer.status in REFUSED, (key, answer.body)
-        answer = post("/v1/ground", {"sources": [cloud.uri(key), pointer, {"customMetadata": metadata}]})
+    keys = (f"kb/sops/{path_of(row)}", path_of(row))
+    pointers = [{"source_type": "s3", "s3_bucket": cloud.bucket, "s3_key": key} for key in keys]
+    for answer in (
+        *(post("/v1/compose", {"uri": cloud.uri(key)}) for key in keys),
+        post("/v1/compose", {"pointer": pointers[0]}),
+        *(get(f"/v1/{door}", uri=cloud.uri(keys[0])) for door in ("documents", "graph", "dependents")),
+    ):
         nothing_came(answer)
-        assert answer.json["allDocumentsForAttachment"] == []
+        assert answer.status in REFUSED, answer.body
+    described = [
+        {"customMetadata": [{"key": name, "stringValue": value} for name, value in each.items()]}
+        for each in pointers
+    ]
+    answer = post("/v1/ground", {"sources": [*map(cloud.uri, keys), *pointers, *described]})
+    nothing_came(answer)
+    assert answer.json["allDocumentsForAttachment"] == []
     walls.check()
 
 
-@every_path
-def test_as_the_key_of_an_event(walls: Walls, row: dict[str, Any]) -> None:
+@paths_together
+def test_as_the_key_of_an_event(walls: Walls, rows: list[dict[str, Any]]) -> None:
     cloud = walls.cloud
-    keys = [f"kb/sops/{path_of(row)}", path_of(row)]
+    keys = [key for row in rows for key in (f"kb/sops/{path_of(row)}", path_of(row))]
     walls.watched.asked.clear()
     messages = [
         {"detail-type": "Groundwire Repair", "documents": [{"root": "kb", "key": key}]} for key in keys
