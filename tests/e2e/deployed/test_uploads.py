@@ -41,5 +41,6 @@ def test_a_url_is_for_the_content_that_was_announced(stack: Stack, folder: str) 
     signed = ticket(stack, f"{folder}/sop.md", b"as announced")
     with pytest.raises(urllib.error.HTTPError) as refused:
         put(stack, signed, b"something else, and longer")
-    assert refused.value.code == 403
+    with refused.value as answer:
+        assert answer.code == 403
     assert stack.asked(f"{folder}/sop.md").status == 404
