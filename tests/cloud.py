@@ -4,6 +4,7 @@ A module uses either `cloud`, made for each test, or `shared_cloud`, made once a
 the functions of a process are wired to one.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +18,7 @@ from botocore.loaders import create_loader
 from moto.server import ThreadedMotoServer
 
 from grounding.wiring import wired as grounding_wired
+from groundwire.adapters.quiet import TALKERS
 from groundwire.settings import GroundingSettings, IndexerSettings, StorageRootSettings
 from indexer.wiring import wired as indexer_wired
 from reindex.wiring import wired as reindex_wired
@@ -137,6 +139,8 @@ def forget_wiring() -> None:
     """What the functions were wired to; the next request wires them anew."""
     for wired in (indexer_wired, grounding_wired, reindex_wired, uploads_wired):
         wired.cache_clear()
+    for library in TALKERS:  # wiring silences them
+        logging.getLogger(library).setLevel(logging.NOTSET)
 
 
 @contextmanager

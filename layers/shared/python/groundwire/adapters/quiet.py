@@ -6,7 +6,7 @@ Below WARNING they say all of it, and an operator may set the platform's log lev
 import logging
 from typing import Final
 
-_TALKERS: Final = (
+TALKERS: Final = (
     "aws_lambda_powertools",
     "boto3",
     "botocore",
@@ -23,5 +23,5 @@ _TALKERS: Final = (
 
 def quiet() -> None:
     """From WARNING on only, whatever the root logger's level."""
-    for name in _TALKERS:
+    for name in TALKERS:
         logging.getLogger(name).setLevel(logging.WARNING)
