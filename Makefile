@@ -3,8 +3,9 @@
 env ?= dev
 port ?=
 
-# Our own environment and programs first: the CDK app runs as `python -m infra.app`.
-run := PATH="$(CURDIR)/.venv/bin:$(CURDIR)/.build/bin:$$PATH"
+# Our own environment and programs first: the CDK app runs as `python -m infra.app`. Containers often tell Python to
+# keep no bytecode: each process would then compile aws_cdk anew, for seven seconds.
+run := PATH="$(CURDIR)/.venv/bin:$(CURDIR)/.build/bin:$$PATH" PYTHONDONTWRITEBYTECODE=
 cdk := $(run) CDK_DISABLE_CLI_TELEMETRY=true CDK_DISABLE_VERSION_CHECK=1 node node_modules/aws-cdk/bin/cdk
 
 .PHONY: help prepare demo up test check lint-fix bench synth deploy clean

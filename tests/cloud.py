@@ -15,6 +15,7 @@ from uuid import uuid4
 import boto3
 import pytest
 from botocore.loaders import create_loader
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 
 from grounding.wiring import wired as grounding_wired
@@ -42,7 +43,10 @@ def moto_endpoint() -> Iterator[str]:
     host, port = server.get_host_and_port()
     with pytest.MonkeyPatch.context() as patch:
         # Every wiring makes sessions of its own, and each would parse botocore's service models again.
-        patch.setattr("botocore.loaders.create_loader", cache(create_loader))
+        patch.setattr("botocore.session.create_loader", cache(create_loader))
+        # It lists its own folder at every request.
+        named = DomainDispatcherApplication.get_backend_for_host
+        patch.setattr(DomainDispatcherApplication, "get_backend_for_host", cache(named))
         yield f"http://{host}:{port}"
     server.stop()
 

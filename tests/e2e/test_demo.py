@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -53,6 +54,15 @@ def test_a_taken_port_ends_it_with_one_sentence() -> None:
     )
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """A shell that runs these tests in the background has all ignore SIGINT; what they start hears it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ended_in_the_middle_it_takes_everything_down(number: signal.Signals, status: int) -> None:
     with subprocess.Popen(
