@@ -39,7 +39,8 @@ def ground(options: argparse.Namespace, policy: Mapping[str, Any]) -> tuple[Grou
             # Bodies behind URLs are read while there is a client.
             return result, result.to_text() if options.text else ""
     except InvalidRequest as error:
-        raise GroundUsage(f"{options.metadata or 'URI'}: {error.problem}") from error
+        named = f"--metadata {options.metadata}" if options.metadata else "URI"
+        raise GroundUsage(f"{named}: {error.problem}") from error
     except ConfigurationError as error:
         raise GroundUsage(str(error)) from error
 

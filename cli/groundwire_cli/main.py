@@ -194,6 +194,8 @@ def _dependents(options: argparse.Namespace) -> int:
         location, found = dependents(Path(options.path), options.root, transitive=not options.direct)
     except ValueError as error:
         raise UsageError(f"{options.path}: lies outside the storage root") from error
+    if not found and not Path(options.path).is_file():
+        raise UsageError(f"{options.path}: there is no such file, and no document includes it")
     if options.json:
         _print_json(as_json(location, found))
     else:

@@ -6,6 +6,7 @@ not the run.
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ class DeployedStack:
     def __init__(self, name: str, session: Clients | None = None) -> None:
         """StackRefused where there is no such stack, or it cannot be asked."""
         with _refusals():
-            self._session: Any = session or boto3.Session()
+            self._session: Any = session or _session()
         self._name = name
         self._outputs = self._described()
 
@@ -185,6 +186,13 @@ def _put_back(queues: Any, source: str, destination: str, letter: Any) -> None:
     """The body alone: why it was given up is told anew if it has to be."""
     queues.send_message(QueueUrl=destination, MessageBody=letter["Body"])
     queues.delete_message(QueueUrl=source, ReceiptHandle=letter["ReceiptHandle"])
+
+
+def _session() -> boto3.Session:
+    """The usual chain, and AWS_REGION besides, which AWS's other tools read and boto3 does not."""
+    session = boto3.Session()
+    region = os.environ.get("AWS_REGION")
+    return session if session.region_name or not region else boto3.Session(region_name=region)
 
 
 @contextlib.contextmanager

@@ -37,6 +37,7 @@ from local.servers.gemini import KEY, GeminiServer
 
 MODEL = "gemini-2.5-flash"
 QUESTION = "Cold complaint: a tenant says the flat is too cold. Which room temperature makes it a priority?"
+_NEEDED = ("GEMINI_API_KEY", "GROUNDWIRE_API")
 KNOWLEDGE_BASE = Path(__file__).parents[1] / "knowledge-base"
 
 
@@ -74,7 +75,11 @@ class InProcess:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Asks, and prints which documents the answer was made from."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    absent = [] if options.local else [name for name in _NEEDED if not os.environ.get(name)]
+    if absent:
+        parser.error(f"set {' and '.join(absent)}, or ask with --local")
     with _local() if options.local else _deployed(options) as (gemini, groundwire, store):
         documents, text = answer(gemini, groundwire, store, options.question)
     for document in documents.documents:

@@ -1,8 +1,16 @@
 """What the HTTPS API takes, strictly: unknown fields and wrong types are refused, both spellings accepted."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, LiteralString
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
 
 from groundwire.limits import SOURCES_PER_REQUEST
 from groundwire.roots import SourceType
@@ -14,11 +22,27 @@ _FIRST = Field(fail_fast=True)
 _MimeType = Annotated[Text, WithJsonSchema({"type": "string", "pattern": "/"})]
 
 
+def _said(problem: LiteralString) -> WrapValidator:
+    """One problem for what may be one of two things; pydantic would name our types as if they were fields."""
+
+    def checked(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return check(value)
+        except ValidationError:
+            raise PydanticCustomError("neither", problem) from None
+
+    return WrapValidator(checked)
+
+
+_Id = Annotated[int | Text, _said("must be text or a whole number")]
+_Source = Annotated[str | dict[str, Any], _said("must be a URI or an object")]
+
+
 class RequestContext(Model):
     """For the audit record; grants nothing."""
 
-    user_id: int | Text | None = None
-    auditing_id: int | Text | None = None
+    user_id: _Id | None = None
+    auditing_id: _Id | None = None
 
 
 class CompositionPolicyOverride(Model):
@@ -60,9 +84,7 @@ class GroundRequest(Model):
     """Search results: Gemini's grounding metadata as it came, or a list of sources, URIs and pointers."""
 
     grounding_metadata: dict[str, Any] | None = None
-    sources: (
-        Annotated[list[str | dict[str, Any]], Field(max_length=SOURCES_PER_REQUEST, fail_fast=True)] | None
-    ) = None
+    sources: Annotated[list[_Source], Field(max_length=SOURCES_PER_REQUEST, fail_fast=True)] | None = None
     ctx: RequestContext = RequestContext()
     overrides: Overrides = Overrides()
     dry_run: bool = False

@@ -37,7 +37,7 @@ from groundwire.composition import CompositionBundle
 from groundwire.deadline import Deadline
 from groundwire.debugging import debugging, namespaces
 from groundwire.delivery import Attachment, UseFilesApi
-from groundwire.dependents import dependents_of
+from groundwire.dependents import CURSOR, dependents_of
 from groundwire.documents import Context
 from groundwire.errors import DocumentForbidden, DocumentNotFound, InvalidRequest
 from groundwire.fetching import locate
@@ -48,7 +48,7 @@ from groundwire.pointers import CanonicalDocumentPointer, Location, spelled
 from groundwire.resolution import pointer_from, pointer_from_uri, sources
 from groundwire.roots import Caller, StorageRoots, may_read
 from groundwire.uploading import place_for
-from groundwire.validating import validated
+from groundwire.validating import told, validated
 from groundwire_api import asking
 from groundwire_api.answering import encode, json_answer, text_answer
 from groundwire_api.asking import caller_of
@@ -185,7 +185,10 @@ def routes(
     ) -> Response[str]:
         with audited("document", caller) as record:
             node = known(uri, caller, record)
-            return json_answer(document_status_json(node))
+            index, roots = wired().index, wired().roots
+            return json_answer(
+                document_status_json(told(node, index, roots, deadline=Deadline.after(time_left())))
+            )
 
     @router.get("/v1/graph", summary="The include graph around a document")
     def graph(
@@ -206,7 +209,9 @@ def routes(
         caller: Annotated[Caller, Depends(caller_of)],
         transitive: Annotated[bool, Query()] = False,
         limit: Annotated[int, Query(ge=1, le=GRAPH_NODES)] = 100,
-        cursor: Annotated[str | None, Query(description="From the previous page")] = None,
+        cursor: Annotated[
+            str | None, Query(description="From the previous page", json_schema_extra={"pattern": CURSOR})
+        ] = None,
     ) -> Response[str]:
         with audited("dependents", caller) as record:
             location = readable(uri, caller, record)

@@ -17,7 +17,7 @@ from tests.captured import object_event
 from tests.cloud import Cloud
 from tests.integration.driving import deliver, post, upload
 from tests.integration.test_access import READER, role
-from tests.integration.test_external_stores import DRIVE
+from tests.integration.test_external_stores import DRIVE, STORE
 
 pytestmark = pytest.mark.attacks
 
@@ -79,6 +79,29 @@ def test_a_pointer_leads_into_a_root_or_nowhere(
     assert outcome["code"] == row["code"]
     texts = [each["text"] for each in answer.json["allDocumentsForAttachment"]]
     assert texts == ([] if row["code"] else ["Here."])
+
+
+def test_a_file_search_store_that_is_not_ours_is_not_asked(keep: Keep) -> None:
+    """The key may open others; only those that are configured are read with it, by no other path."""
+    upload(keep.cloud, {"a.md": PLANTED})
+    foreign = keep.gemini.add_store("foreign")
+    pointer = {"source_type": "s3", "s3_bucket": keep.cloud.bucket, "s3_key": "a.md"}
+    name = keep.gemini.add_document(foreign, display_name="Plan", metadata=pointer)
+    sources = [
+        {"documentName": name},
+        {"title": "Plan", "fileSearchStore": foreign},
+        {"title": name.rpartition("/")[2], "fileSearchStore": foreign},
+        {"documentName": f"{STORE}/documents/../../foreign/documents/{name.rpartition('/')[2]}"},
+        {"documentName": f"{STORE}/documents/..%2f..%2ffiles"},
+        {"documentName": f"{STORE}/documents/x?key=1#"},
+        {"documentName": "files/x"},
+    ]
+    answer = post("/v1/ground", {"sources": sources})
+    assert {each["status"] for each in answer.json["sources"]} == {"unresolved"}
+    assert PLANTED not in answer.body
+    asked = [each.path.partition("?")[0] for each in keep.gemini.requests]
+    assert [each for each in asked if not each.startswith(f"/v1beta/{STORE}/documents")] == []
+    assert not any(".." in each or "%" in each or "foreign" in each for each in asked)
 
 
 URLS = (

@@ -234,6 +234,15 @@ def test_a_readers_search_teaches_the_index_nothing_for_others(cloud: Cloud) -> 
     assert PLANTED not in str(about(cloud))
 
 
+def test_asking_for_what_one_may_not_read_makes_no_work_for_the_indexer(cloud: Cloud) -> None:
+    cloud.wire(cloud.root(), cloud.root(name="hidden", prefix="hidden", readers=(READER,)))
+    upload(cloud, {HIDDEN: FILES[HIDDEN]})
+    for key in (HIDDEN, "hidden/nothing.md"):
+        assert post("/v1/compose", {"uri": cloud.uri(key)}, APP).status == 404
+        ground(cloud.uri(key))
+    assert cloud.messages(cloud.queue) == []
+
+
 def test_an_index_that_lies_has_nothing_read_that_is_outside(walls: Walls) -> None:
     """B-9: it is only followed ahead of the search, and not even that out of a root."""
     reader: Any = wired().index

@@ -163,7 +163,10 @@ def test_the_region_is_the_apis_unless_it_is_given(monkeypatch: pytest.MonkeyPat
     assert region("api.example.com") == "eu-west-1", "the session's"
     assert region(f"{aws}.example.com") == "eu-west-1"
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    with pytest.raises(ConfigurationError, match="region"):
+    monkeypatch.setenv("AWS_REGION", "sa-east-1")
+    assert region("api.example.com") == "sa-east-1", "which botocore does not look at"
+    monkeypatch.delenv("AWS_REGION")
+    with pytest.raises(ConfigurationError, match="set AWS_REGION"):
         region("api.example.com")
 
 

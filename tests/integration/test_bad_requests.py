@@ -22,6 +22,7 @@ from tests.integration.logs import Written, writing
 PLANTED = "planted-4711"
 """Stands in values that must come back nowhere."""
 LARGEST = 20_000
+FORM = "application/x-www-form-urlencoded"
 PROBLEMS = {400, 403, 404, 422}
 
 
@@ -160,17 +161,11 @@ WRONG: dict[str, tuple[str, Any, str]] = {
         {"sources": [{"customMetadata": [PLANTED]}]},
         "sources.0.customMetadata.0",
     ),
-    "a pointer of no known type": (
-        "/v1/ground",
-        {"sources": [{"source_type": PLANTED}]},
-        "sources.0.source_type",
-    ),
     "a pointer type that is a list": (
         "/v1/ground",
         {"sources": [{"source_type": ["s3"]}]},
         "sources.0.source_type",
     ),
-    "an incomplete pointer": ("/v1/ground", {"sources": [{"source_type": "s3"}]}, "sources.0"),
     "grounding metadata that is a list": ("/v1/ground", {"groundingMetadata": []}, "groundingMetadata"),
     "chunks that are text": (
         "/v1/ground",
@@ -419,6 +414,8 @@ def test_a_pointer_elsewhere_is_refused_before_anything_is_asked(kb: Cloud, chan
         ("/v1/documents", {}, "uri"),
         ("/v1/graph", {}, "uri"),
         ("/v1/graph", {"depth": "2"}, "uri"),
+        ("/v1/dependents", {"uri": "s3://b/a.md", "transitve": "true"}, "transitve"),
+        ("/v1/documents", {"uri": "s3://b/a.md", "": "x"}, '""'),
         *(
             ("/v1/graph", {"uri": "s3://b/a.md", "depth": depth}, "depth")
             for depth in ("-1", "6", "two", "", "1.5", "NaN", "9" * 5_000, "1,2", "\u0663")
@@ -434,6 +431,46 @@ def test_a_wrong_query_is_named(kb: Cloud, path: str, query: dict[str, str], fie
     assert is_problem(answer)
     assert (answer.status, answer.json["code"]) == (400, "invalid_request")
     assert field in fields(answer)
+
+
+PROBLEMS_SAID: dict[str, tuple[Event, list[dict[str, str]]]] = {
+    "JSON that ends too soon": (
+        http_request("POST", "/v1/ground", '{"sources": '),
+        [{"field": "body", "problem": "is no JSON, from character 13 on"}],
+    ),
+    "JSON sent as a form": (
+        http_request("POST", "/v1/ground", '{"sources": []}', headers={"content-type": FORM}),
+        [{"field": "content-type", "problem": "must be application/json"}],
+    ),
+    "a form that has the fields": (
+        http_request("POST", "/v1/compose", "uri=s3://b/a.md", headers={"content-type": FORM}),
+        [{"field": "content-type", "problem": "must be application/json"}],
+    ),
+    "what is neither": (
+        http_request("POST", "/v1/ground", '{"sources": [7], "ctx": {"userId": []}}'),
+        [
+            {"field": "sources.0", "problem": "must be a URI or an object"},
+            {"field": "ctx.userId", "problem": "must be text or a whole number"},
+        ],
+    ),
+    "a body's field as a parameter": (
+        http_request("POST", "/v1/ground", '{"sources": []}', query={"dryRun": "true"}),
+        [{"field": "dryRun", "problem": "is no parameter of this route"}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS_SAID)
+def test_a_problem_says_what_to_mend(kb: Cloud, name: str) -> None:
+    event, errors = PROBLEMS_SAID[name]
+    answer = send(event)
+    assert answer.status == 400
+    assert answer.json["errors"] == errors
+
+
+def test_a_signature_in_the_query_and_a_monitors_words_are_no_parameters(kb: Cloud) -> None:
+    assert get("/v1/documents", uri=kb.uri("a.md"), **{"X-Amz-Date": "20260302T081500Z"}).status == 200
+    assert get("/healthz", at="1").status == 200
 
 
 def test_repeated_query_names_make_one_uri_that_is_nowhere(kb: Cloud) -> None:

@@ -108,7 +108,10 @@ def test_sources(
     store = MemoryStore({})
     fetcher = CanonicalDocumentFetcher({"s3": store, "gcs": store, "sharepoint": sharepoint}, roots)
     service = CanonicalGroundingService(
-        stores, fetcher, loader=CompositionLoader(fetcher, index=Index(case.get("index", {}), roots))
+        stores,
+        fetcher,
+        loader=CompositionLoader(fetcher, index=Index(case.get("index", {}), roots)),
+        store_names=sorted(gemini.stores),
     )
 
     result = service.prepare_from_sources(

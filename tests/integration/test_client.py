@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from google.genai import types
+from google.genai import interactions, types
 from google.genai.interactions import Interaction
 
 from groundwire.client import GroundwireClient
@@ -100,14 +100,22 @@ def forms(cloud: Cloud) -> dict[str, Any]:
     content = [{"type": "text", "text": "a", "annotations": [note]}]
     interaction = {"id": "1", "status": "completed", "steps": [{"type": "model_output", "content": content}]}
     candidate = types.Candidate(grounding_metadata=found)
+    found.search_entry_point = types.SearchEntryPoint(sdk_blob=b"\xff")
+    answer = Interaction.model_validate(interaction)
     return {
         "an object": found,
         "JSON": found.model_dump(mode="json", by_alias=True, exclude_none=True),
         "snake_case": found.model_dump(mode="json", exclude_none=True),
+        "a dump with bytes": found.model_dump(),
+        "a dict of objects": dict(found),
         "a response": types.GenerateContentResponse(candidates=[candidate]),
+        "a candidate": candidate,
+        "a candidate's dump": candidate.model_dump(),
         "a chunk": chunks[0],
         "chunks": chunks,
-        "an interaction": Interaction.model_validate(interaction),
+        "an interaction": answer,
+        "an interaction's dict of objects": dict(answer),
+        "citations": [interactions.FileCitation.model_validate(note)],
         "an interaction's JSON": interaction,
         "a URI": cloud.uri("terms.md"),
         "URIs": [cloud.uri("terms.md")] * 2,

@@ -1,5 +1,7 @@
 """X-5 over HTTPS: who includes a document, and by which chain."""
 
+import pytest
+
 from tests.cloud import Cloud
 from tests.integration.driving import get, upload
 
@@ -36,6 +38,14 @@ def test_pages_are_the_whole(cloud: Cloud) -> None:
         cursor = page["cursor"]
     assert cursor is None
     assert len(seen) == len(set(seen)) == 3
+
+
+@pytest.mark.parametrize("cursor", ["", "rubbish", "1 s3://kb/a.md", "000001", "00000\u0661 s3://kb/a.md"])
+def test_a_cursor_that_no_page_gave_is_no_end(cloud: Cloud, cursor: str) -> None:
+    upload(cloud, FILES)
+    answer = get("/v1/dependents", uri=cloud.uri("terms.md"), cursor=cursor)
+    assert answer.status == 400
+    assert [each["field"] for each in answer.json["errors"]] == ["cursor"]
 
 
 def test_what_is_gone_still_has_dependents_and_what_never_was_has_none(cloud: Cloud) -> None:

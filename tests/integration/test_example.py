@@ -43,6 +43,20 @@ def test_what_is_missing_reaches_the_reader_and_the_model(capsys: pytest.Capture
     assert "- image/png, 5516 bytes: " in shown
 
 
+@pytest.mark.parametrize("absent", ["GEMINI_API_KEY", "GROUNDWIRE_API"])
+def test_what_it_needs_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], absent: str
+) -> None:
+    for name in ("GEMINI_API_KEY", "GROUNDWIRE_API"):
+        monkeypatch.setenv(name, "")
+        if name != absent:
+            monkeypatch.setenv(name, "https://api.example.com")
+    with pytest.raises(SystemExit) as ended:
+        main(["--store", "fileSearchStores/x", "Why?"])
+    assert ended.value.code == 2
+    assert f"error: set {absent}, or ask with --local" in capsys.readouterr().err
+
+
 def test_the_applications_own_part_is_ten_lines() -> None:
     source = inspect.getsource(answer)
     body = source.partition('"""\n')[2].splitlines()

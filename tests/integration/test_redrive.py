@@ -43,6 +43,17 @@ def clients(cloud: Cloud) -> Any:
     clients.queues.close()
 
 
+def test_the_region_is_told_by_either_variable(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS's own tools read AWS_REGION, boto3 the other one alone."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", cloud.endpoint)
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    with pytest.raises(StackRefused, match=r"AWS refuses: .* does not exist"):
+        DeployedStack("groundwire-nowhere")
+    monkeypatch.delenv("AWS_REGION")
+    with pytest.raises(StackRefused, match="AWS cannot be asked: You must specify a region"):
+        DeployedStack("groundwire-nowhere")
+
+
 def letters(cloud: Cloud) -> list[tuple[str, bool]]:
     """Every dead letter's body, and whether a reason is with it; they stay where they are."""
     found: list[Any] = []

@@ -45,6 +45,12 @@ CHUNKS = {"groundingMetadata": {"groundingChunks": [CHUNK]}}
         ({"candidates": [{"grounding_metadata": {"grounding_chunks": [CHUNK]}}, {}]}, CHUNKS),
         (Dumps({"candidates": [{"groundingMetadata": METADATA}], "modelVersion": "m"}), CHUNKS),
         ({"candidates": [{"groundingMetadata": None}]}, {"groundingMetadata": {"groundingChunks": []}}),
+        ({"content": {}, "groundingMetadata": METADATA}, CHUNKS),
+        (Dumps({"content": {}, "finishReason": "STOP"}), {"groundingMetadata": {"groundingChunks": []}}),
+        (
+            [{"documentUri": "fileSearchStores/s/documents/d"}, {"fileName": "A"}, CITED],
+            {"sources": [{"documentUri": "fileSearchStores/s/documents/d"}, {"fileName": "A"}, CITED]},
+        ),
         ({"promptFeedback": {"blockReason": "SAFETY"}}, {"groundingMetadata": {"groundingChunks": []}}),
         ([CHUNK], CHUNKS),
         ((Dumps(CHUNK),), CHUNKS),

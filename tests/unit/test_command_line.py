@@ -127,6 +127,10 @@ def test_dependents_are_found_through_others(folder: Path, capsys: pytest.Captur
     ("arguments", "said"),
     [
         (["lint", "nowhere"], "nowhere: there is no such file or folder"),
+        (
+            ["dependents", "kb/nowhere.md"],
+            "kb/nowhere.md: there is no such file, and no document includes it",
+        ),
         (["explain", "--max-depth", "-1", "kb/a.md"], "--max-depth must be a whole number of at least 0"),
         (["explain", "--root", "kb/sub", "kb/a.md"], "kb/a.md: lies outside the storage root kb/sub"),
         (

@@ -228,6 +228,18 @@ def test_without_a_store_every_declared_one_is_looked_into() -> None:
     assert found == ["ambiguous", "one.md", "s.md"]
 
 
+def test_where_none_is_declared_those_that_other_sources_name_are_looked_into() -> None:
+    """G-2: the stores named, which are the request's."""
+    world = World()
+    world.stores.add(NORTH, "Both", metadata=pointer("n.md"))
+    world.stores.add(SOUTH, "Both", metadata=pointer("s.md"))
+    world.stores.add(SOUTH, "One", metadata=pointer("one.md"))
+    assert world.find(chunk("Both", None)) == ["document_not_found"]
+    assert world.find(chunk("Both", None), chunk("Both", NORTH)) == ["n.md", "n.md"]
+    found = world.find(chunk("Both", None), chunk("One", None), chunk("One", SOUTH), chunk("Both", NORTH))
+    assert found == ["ambiguous", "one.md", "one.md", "n.md"]
+
+
 def test_a_store_that_is_not_declared_is_not_looked_into() -> None:
     world = World([NORTH])
     entry = world.stores.add(SOUTH, "Leak", metadata=pointer("leak.md"))

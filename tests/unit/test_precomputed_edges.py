@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.deadline import Deadline
+from groundwire.documents import FetchedDocument
 from groundwire.errors import DocumentForbidden, FetchError, Throttled, Unavailable
 from groundwire.includes import Include
 from groundwire.nodes import Node
@@ -225,6 +226,27 @@ def test_documents_the_index_names_are_fetched_while_their_includer_is_awaited()
     assert store.fetched["b.md"] == 1
 
 
+def test_what_hangs_costs_its_own_include_and_nothing_below_the_others() -> None:
+    """B-8: without an index `d.md` is there, two includes below, while `hung.md` is still awaited."""
+    arrived = threading.Event()
+    seen: list[bool] = []
+
+    class Hanging(MemoryStore):
+        def fetch(self, location: Location, *, deadline: Deadline, max_bytes: int) -> FetchedDocument:
+            if location.key == "hung.md":
+                seen.append(arrived.wait(10))
+            found = super().fetch(location, deadline=deadline, max_bytes=max_bytes)
+            if location.key == "d.md":
+                arrived.set()
+            return found
+
+    files = {"a.md": page("hung.md", "b.md"), "b.md": page("c.md"), "c.md": page("d.md"), "d.md": b""}
+    store = Hanging(files | {"hung.md": b""})
+    (found,) = search(store, {"maxDepth": 3, "timeoutMs": 25_000}, workers=4)
+    assert seen == [True]
+    assert found.included == ["hung.md", "b.md", "c.md", "d.md"]
+
+
 def test_a_fetch_that_begins_ahead_just_as_it_is_demanded_is_not_made_twice() -> None:
     """Looking for a fetch and beginning one is one step."""
     store, index = MemoryStore({"b.md": b""}), threading.Event()
@@ -235,7 +257,7 @@ def test_a_fetch_that_begins_ahead_just_as_it_is_demanded_is_not_made_twice() ->
         def get(self, key: str, default: Any = None) -> Any:
             found = super().get(key, default)
             if not planners:
-                planners.append(threading.Thread(target=ahead._begin, args=(at("b.md"), "index")))
+                planners.append(threading.Thread(target=ahead._begin, args=(at("b.md"), "index", 1)))
                 planners[0].start()
                 index.wait(0.1)  # time enough for a planner that nothing holds up
             return found

@@ -106,10 +106,45 @@ def test_a_gemini_response_is_read_as_its_own_library_writes_it(
     assert (first.title, bare.title) == ("Leak", "Nothing else")
 
 
-CITATIONS = [
+@pytest.mark.parametrize("exclude_none", [True, False])
+@pytest.mark.parametrize("by_alias", [True, False])
+def test_a_whole_answer_is_read_by_the_chunks_of_its_candidates(by_alias: bool, exclude_none: bool) -> None:
+    """It must not pass for grounding metadata that found nothing."""
+    grounded = types.Candidate(grounding_metadata=RESPONSE, finish_reason=types.FinishReason.STOP)
+    answer = types.GenerateContentResponse(candidates=[grounded, types.Candidate(), grounded])
+
+    def read(value: Any) -> list[KnowledgeSource]:
+        dumped = value.model_dump(mode="json", by_alias=by_alias, exclude_none=exclude_none)
+        return sources({"groundingMetadata": dumped})
+
+    assert read(answer) == read(RESPONSE) * 2
+    assert read(grounded) == read(RESPONSE)
+    assert read(types.GenerateContentResponse(model_version="m")) == []
+
+
+@pytest.mark.parametrize(
+    ("chunk", "code"),
+    [
+        ({"web": {"uri": "https://example.org/"}}, "web_source"),
+        ({"maps": {"uri": "https://example.org/"}, "web": None}, "web_source"),
+        ({"image": {"sourceUri": "https://example.org/"}}, "web_source"),
+        ({}, "metadata_missing"),
+        ({"web": None, "retrieved_context": None}, "metadata_missing"),
+        ({"hologram": {"title": "a kind of chunk that is not known yet"}}, "metadata_missing"),
+    ],
+)
+def test_only_what_comes_from_the_web_is_a_web_source(chunk: dict[str, Any], code: str) -> None:
+    (source,) = sources({"groundingMetadata": {"groundingChunks": [chunk]}})
+    with pytest.raises(PointerRefused) as refused:
+        resolve(source)
+    assert refused.value.code == code
+
+
+CITATIONS: list[dict[str, Any]] = [
     {"type": "file_citation", "document_uri": "s3://kb/a.md", "file_name": "A", "start_index": 0},
     {"type": "url_citation", "url": "https://example.org/"},
     {"type": "word_info", "text": "no source at all"},
+    {"type": "place_citation", "name": "The plant", "url": "https://example.org/map"},
     {"type": "file_citation", "file_name": "B", "custom_metadata": METADATA, "source": "a passage"},
 ]
 
@@ -133,10 +168,15 @@ CITATIONS = [
     ],
 )
 def test_an_answer_of_the_interactions_api_is_read_by_its_citations(answer: dict[str, Any]) -> None:
-    first, web, second = sources({"groundingMetadata": answer})
+    first, web, place, second = sources({"groundingMetadata": answer})
     assert resolve(first) == S3DocumentPointer(s3_bucket="kb", s3_key="a.md")
-    assert (first.title, second.title, web.is_web) == ("A", "B", True)
+    assert (first.title, second.title, web.is_web, place.is_web) == ("A", "B", True, True)
     assert resolve(second) == POINTER
+
+
+def test_citations_may_be_sources_by_themselves() -> None:
+    cited = [each for each in CITATIONS if each["type"] != "word_info"]
+    assert sources({"sources": cited}) == sources({"groundingMetadata": {"annotations": cited}})
 
 
 def test_an_interaction_is_read_as_its_own_library_writes_it() -> None:
@@ -332,6 +372,25 @@ def test_a_pointer_is_a_source_in_both_spellings(written: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ({"source_type": "ftp"}, "source_type_unknown"),
+        ({"sourceType": "S3", "s3Bucket": "kb", "s3Key": "a.md"}, "source_type_unknown"),
+        ({"source_type": "s3", "s3_bucket": "kb"}, "metadata_missing"),
+        ({"sourceType": "s3", "s3Bucket": "kb", "s3Key": ""}, "metadata_missing"),
+        ({"source_type": "sharepoint", "sharepoint_drive_id": "d"}, "metadata_missing"),
+        ({"source_type": None, "s3_bucket": "kb", "s3_key": "a.md"}, "metadata_missing"),
+    ],
+)
+def test_a_pointer_that_leads_nowhere_costs_its_own_source_a_code(written: dict[str, Any], code: str) -> None:
+    """G-3: every source ends in one; the others of the request are answered."""
+    found = sources({"sources": [written, METADATA]})
+    with pytest.raises(PointerRefused) as refused:
+        resolve(found[0])
+    assert (refused.value.code, resolve(found[1])) == (code, POINTER)
+
+
+@pytest.mark.parametrize(
     ("request_", "field"),
     [
         ({}, "sources"),
@@ -348,8 +407,8 @@ def test_a_pointer_is_a_source_in_both_spellings(written: dict[str, Any]) -> Non
         ({"sources": [{"customMetadata": 7}]}, "sources.0.customMetadata"),
         ({"sources": [{"custom_metadata": [{"key": "a"}, "b"]}]}, "sources.0.customMetadata.1"),
         ({"sources": [{"customMetadata": [{"stringValue": "a"}]}]}, "sources.0.customMetadata.0"),
-        ({"sources": [{"source_type": "ftp"}]}, "sources.0.source_type"),
-        ({"sources": [{"sourceType": "s3", "s3Bucket": "kb"}]}, "sources.0"),
+        ({"sources": [{"source_type": ["s3"]}]}, "sources.0.source_type"),
+        ({"sources": [{"sourceType": "s3", "s3Bucket": "kb", "s3Key": {}}]}, "sources.0.s3_key"),
         ({"groundingMetadata": []}, "groundingMetadata"),
         ({"groundingMetadata": "x"}, "groundingMetadata"),
         ({"groundingMetadata": {"groundingChunks": "x"}}, "groundingMetadata.groundingChunks"),
@@ -368,7 +427,16 @@ def test_a_pointer_is_a_source_in_both_spellings(written: dict[str, Any]) -> Non
         ({"groundingMetadata": {"steps": [{"content": [7]}]}}, "groundingMetadata.steps.0.content.0"),
         (
             {"groundingMetadata": {"annotations": [{"type": "file_citation", "document_uri": 7}]}},
-            "groundingMetadata.annotations.0.uri",
+            "groundingMetadata.annotations.0.documentUri",
+        ),
+        ({"groundingMetadata": {"candidates": "x"}}, "groundingMetadata.candidates"),
+        (
+            {"groundingMetadata": {"candidates": [{}, {"groundingMetadata": "x"}]}},
+            "groundingMetadata.candidates.1.groundingMetadata",
+        ),
+        (
+            {"groundingMetadata": {"grounding_metadata": {"grounding_chunks": [7]}}},
+            "groundingMetadata.groundingMetadata.groundingChunks.0",
         ),
         ({"sources": [{"fileSearchStore": 7}]}, "sources.0.fileSearchStore"),
         ({"sources": [{"document_name": {}}]}, "sources.0.documentName"),
@@ -385,6 +453,8 @@ def test_fifty_sources_are_allowed() -> None:
 
 
 def test_a_written_pointer_says_what_it_lacks() -> None:
+    with pytest.raises(InvalidRequest, match="must be one of s3"):
+        pointer_from({"source_type": "ftp"}, "pointer")
     with pytest.raises(InvalidRequest, match="s3_bucket and s3_key"):
         pointer_from({"source_type": "s3"}, "pointer")
     with pytest.raises(InvalidRequest, match="sharepoint_item_id or sharepoint_path"):
@@ -392,8 +462,8 @@ def test_a_written_pointer_says_what_it_lacks() -> None:
 
 
 NAMES = (
-    "steps content annotations type groundingChunks retrievedContext customMetadata key stringValue uri title"
-    " web source_type sourceType"
+    "steps content annotations type candidates groundingMetadata groundingChunks retrievedContext"
+    " customMetadata key stringValue uri title web source_type sourceType"
 )
 JSON = st.recursive(
     st.none()

@@ -35,7 +35,7 @@ from groundwire.client_answers import (
     read_json,
     result_of,
 )
-from groundwire.client_request import compose_request, ground_request, overrides
+from groundwire.client_request import compose_request, ground_request, overrides, written
 from groundwire.deadline import Deadline
 from groundwire.errors import (
     ConfigurationError,
@@ -251,7 +251,7 @@ class GroundwireClient:
         """What the API answers; GroundwireApiError, GroundwireUnavailable."""
         # As signatures want it, and as httpx2 leaves it.
         target = f"{path}?{urlencode(query, quote_via=quote, safe='')}" if query else path
-        content = b"" if body is None else orjson.dumps(body)
+        content = b"" if body is None else orjson.dumps(body, default=written)
         deadline = self._deadline()
         for attempt in range(self._retries + 1):
             reply = self._authorized(method, self._base_url + target, content, deadline)

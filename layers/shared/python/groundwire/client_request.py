@@ -4,6 +4,7 @@ Nothing of Google's is imported: its objects are known by what they can do. What
 since the API would take an unknown object for a search that found nothing.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
@@ -35,7 +36,14 @@ def _both(*names: str) -> frozenset[str]:
 
 
 _OF_A_SOURCE: Final = _both(
-    "uri", "title", "custom_metadata", "document_name", "file_search_store", "source_type"
+    "uri",
+    "title",
+    "custom_metadata",
+    "document_name",
+    "file_search_store",
+    "source_type",
+    "document_uri",
+    "file_name",
 )
 _OF_A_CHUNK: Final = _both("retrieved_context", "web", "maps", "image")
 _OF_METADATA: Final = _both(
@@ -54,15 +62,16 @@ _OF_A_RESPONSE: Final = _both(
     "candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id"
 )
 """A whole answer of generateContent; a blocked one has no candidates."""
+_OF_A_CANDIDATE: Final = _both("grounding_metadata", "finish_reason")
 
 
 def ground_request(found: Any) -> Json:
     """The part of a request that says what a search found.
 
-    `found`: grounding metadata, a whole answer of generateContent or of the Interactions API, each as an
-    object of google-genai or as JSON; a list of sources, chunks, URIs and pointers, or one of them; None for
-    a model that returned no grounding at all, which is a search that found nothing. InvalidRequest for
-    anything else.
+    `found`: grounding metadata, a whole answer of generateContent or of the Interactions API or a candidate,
+    each as an object of google-genai or as JSON; a list of sources, chunks, URIs and pointers, or one of
+    them; None for a model that returned no grounding at all, which is a search that found nothing.
+    InvalidRequest for anything else.
     """
     value = _plain(found, "sources")
     if value is None:
@@ -126,6 +135,8 @@ def overrides(
 def _object(value: Mapping[str, Any]) -> Json:
     if value.keys() & _OF_A_RESPONSE:
         return {"groundingMetadata": {"groundingChunks": _chunks_of(value.get("candidates"))}}
+    if value.keys() & _OF_A_CANDIDATE:
+        return {"groundingMetadata": {"groundingChunks": _chunks_of([value])}}
     if not value or value.keys() & _OF_METADATA:
         return {"groundingMetadata": dict(value)}
     if value.keys() & _OF_A_CHUNK:
@@ -142,6 +153,15 @@ def _chunks_of(candidates: Any) -> list[Any]:
         metadata = _either(each, "groundingMetadata", "grounding_metadata") or {}
         found += _either(metadata, "groundingChunks", "grounding_chunks") or ()
     return found
+
+
+def written(value: Any) -> Any:
+    """JSON for what an application's own dump left as an object or as bytes; TypeError for anything else."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if not callable(getattr(value, "model_dump", None)):
+        raise TypeError(f"a {type(value).__name__} is no JSON")
+    return _plain(value, "sources")
 
 
 def _entry(value: Any, where: str) -> Any:

@@ -4,10 +4,13 @@ Breadth-first from the document against the direction of its includes, over node
 edges say. Each document is named once, at its shortest chain; cycles end.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from groundwire.deadline import Deadline
+from groundwire.errors import InvalidRequest
 from groundwire.limits import GRAPH_NODES
 from groundwire.nodes import Node
 from groundwire.pointers import Location
@@ -41,7 +44,12 @@ def dependents_of(
     limit: int = GRAPH_NODES,
     cursor: str | None = None,
 ) -> Page:
-    """A page of the documents that include `location`; Unavailable where the index cannot answer in time."""
+    """A page of the documents that include `location`; Unavailable where the index cannot answer in time.
+
+    InvalidRequest for a cursor that no page gave: what lies behind it would look like the end.
+    """
+    if cursor is not None and not re.match(CURSOR, cursor):
+        raise InvalidRequest("cursor", "is none that the page before gave")
     found: list[Dependent] = []
     for dependent in _walk(location, index, deadline, transitive):
         place = _place(dependent)
@@ -72,6 +80,8 @@ def _walk(location: Location, index: EdgeReader, deadline: Deadline, transitive:
 
 
 _ALL = 1_000_000
+CURSOR: Final = r"^[0-9]{6} [a-z0-9]+://"
+"""What every cursor begins with, as a regular expression."""
 
 
 def _place(dependent: Dependent) -> str:

@@ -49,7 +49,7 @@ class SourceLookup:
     catalogue: CatalogueWriter | None = None
     stores: FileSearchStores | None = None
     store_names: Sequence[str] | None = None
-    """The stores that may be looked into; None: whichever a source names."""
+    """The stores that may be looked into; None: whichever the sources of a request name."""
 
     def find(
         self,
@@ -202,7 +202,8 @@ class _Search:
 
     def _stores(self, source: KnowledgeSource) -> Sequence[str]:
         if source.file_search_store is None:
-            return self.at.store_names or ()
+            named = dict.fromkeys(each.file_search_store for each in self.sources if each.file_search_store)
+            return list(named) if self.at.store_names is None else self.at.store_names
         return [source.file_search_store] if self._may_look_into(source.file_search_store) else []
 
     def _may_look_into(self, store: str) -> bool:

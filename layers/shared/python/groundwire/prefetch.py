@@ -133,14 +133,14 @@ class Prefetch:
             return Unavailable(location.uri, "the request's time ran out")
 
     def declared(self, document: PreparedDocument, depth: int) -> None:
-        """Begins to fetch what an attached document includes, if the search may still want it."""
+        """Begins to fetch what a document that arrived includes, if the search may still want it."""
         if depth >= self._policy.max_depth or document.mime_type not in self._policy.traversable_mime_types:
             return
         with self._lock:
             self._expanded.add(document.uri)
         for include in document.declaration.includes:
             if include.counts and include.key:
-                self._begin(document.location.at(include.key), "document")
+                self._begin(document.location.at(include.key), "document", depth + 1)
 
     def has(self, location: Location) -> bool:
         """Whether the document, or why it cannot be had, is already there."""
@@ -238,27 +238,29 @@ class Prefetch:
         error = self._plan.exception() if self._plan and self._plan.done() else None
         return type(error).__name__ if error else None
 
-    def _begin(self, location: Location, herald: _Herald) -> None:
+    def _begin(self, location: Location, herald: _Herald, depth: int) -> None:
         with self._lock:
             known = location.uri in self._futures or location.uri in self._visited
             if self._ahead and self._room[herald] > 0 and not self._over and not known:
                 self._room[herald] -= 1
-                self._futures[location.uri] = self._ahead.submit(self._run, location)
+                self._futures[location.uri] = self._ahead.submit(self._run, location, depth)
 
-    def _run(self, location: Location) -> PreparedDocument:
+    def _run(self, location: Location, depth: int) -> PreparedDocument:
         budget = self._policy.max_include_bytes
         if self._over or self._held_bytes > budget or self._deadline.passed():
             raise _NotFetched
         document = self._fetch(location, budget)
         with self._lock:
             self._held_bytes += document.size_bytes
+        # Not when the search comes to it: one that hangs before it would hold up what it includes (B-8).
+        self.declared(document, depth)
         return document
 
     def _follow(self, level: list[Location], index: EdgeReader) -> None:
         seen = {location.uri for location in level}
         # Of a version that a pointer pins, the index says nothing: it knows what is there now.
         level = [location for location in level if location.version is None]
-        for _ in range(self._policy.max_depth):
+        for depth in range(1, self._policy.max_depth + 1):
             if not level or self._over:
                 return
             nodes = index.nodes(level, deadline=self._deadline)
@@ -266,9 +268,11 @@ class Prefetch:
                 # What is asked for in one letter case may be stored in another.
                 self._nodes |= {**nodes, **{node.location.uri: node for node in nodes.values()}}
                 self._asked |= {location.uri for location in level} | self._nodes.keys()
-            level = self._next_level(level, nodes, seen)
+            level = self._next_level(level, nodes, seen, depth)
 
-    def _next_level(self, level: list[Location], nodes: Mapping[str, Node], seen: set[str]) -> list[Location]:
+    def _next_level(
+        self, level: list[Location], nodes: Mapping[str, Node], seen: set[str], depth: int
+    ) -> list[Location]:
         following: list[Location] = []
         for location in level:
             node = nodes.get(location.uri)
@@ -278,7 +282,7 @@ class Prefetch:
                 if target.uri not in seen and len(following) < MAX_DOCS:
                     seen.add(target.uri)
                     following.append(target)
-                    self._begin(target, "index")
+                    self._begin(target, "index", depth)
         return following
 
 

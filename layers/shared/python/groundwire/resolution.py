@@ -33,6 +33,9 @@ _NEEDED: Final = {
     "sharepoint": ("sharepoint_drive_id",),
     "local": ("local_root", "local_path"),
 }
+_PARTS: Final = {"source_type"} | {each.name for kind in _POINTERS.values() for each in fields(kind)}
+_WEB_CHUNKS: Final = ("web", "maps", "image")
+_WEB_CITATIONS: Final = ("url_citation", "place_citation")
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _DOCUMENT_NAME: Final = re.compile(r"fileSearchStores/[^/\s]{1,200}/documents/[^/\s]{1,200}")
 _ID_CHARS: Final = 64
@@ -84,19 +87,37 @@ def _from_metadata(metadata: Any) -> list[KnowledgeSource]:
     if not isinstance(metadata, Mapping):
         raise InvalidRequest("groundingMetadata", "must be an object, as Gemini returns it")
     if any(name in metadata for name in ("steps", "outputs", "annotations")):
-        return [_cited(note, where) for note, where in _annotations(metadata, "groundingMetadata")]
-    chunks = _either(metadata, "groundingChunks", "grounding_chunks")
-    if chunks is None:
-        return []  # some models return none: zero sources is an answer
+        return [_source(note, where) for note, where in _annotations(metadata, "groundingMetadata")]
+    if "candidates" in metadata:  # the whole answer
+        candidates = [*_objects(metadata["candidates"], "groundingMetadata.candidates")]
+    elif metadata.keys() & {"groundingMetadata", "grounding_metadata"}:  # one of its candidates
+        candidates = [(metadata, "groundingMetadata")]
+    else:
+        return _from_chunks(metadata, "groundingMetadata")
     found: list[KnowledgeSource] = []
-    for chunk, where in _objects(chunks, "groundingMetadata.groundingChunks"):
+    for candidate, where in candidates:
+        inner, at = (
+            _either(candidate, "groundingMetadata", "grounding_metadata"),
+            f"{where}.groundingMetadata",
+        )
+        if not isinstance(inner, Mapping | None):
+            raise InvalidRequest(at, "must be an object")
+        found += _from_chunks(inner or {}, at)
+    return found
+
+
+def _from_chunks(metadata: Mapping[str, Any], where: str) -> list[KnowledgeSource]:
+    """The sources of its chunks; some models return none, and zero sources is an answer."""
+    found: list[KnowledgeSource] = []
+    chunks = _either(metadata, "groundingChunks", "grounding_chunks")
+    for chunk, at in _objects(chunks, f"{where}.groundingChunks"):
         context = _either(chunk, "retrievedContext", "retrieved_context")
         if context is None:
-            found.append(KnowledgeSource(is_web=True))
+            found.append(KnowledgeSource(is_web=any(chunk.get(kind) is not None for kind in _WEB_CHUNKS)))
         elif not isinstance(context, Mapping):
-            raise InvalidRequest(f"{where}.retrievedContext", "must be an object")
+            raise InvalidRequest(f"{at}.retrievedContext", "must be an object")
         else:
-            found.append(_source(context, f"{where}.retrievedContext"))
+            found.append(_source(context, f"{at}.retrievedContext"))
     return found
 
 
@@ -107,15 +128,8 @@ def _annotations(answer: Mapping[str, Any], where: str) -> Iterator[tuple[Mappin
         holders += _objects(step.get("content"), f"{at}.content")
     for holder, at in holders:
         for note, place in _objects(holder.get("annotations"), f"{at}.annotations"):
-            if note.get("type") in ("file_citation", "url_citation"):
+            if note.get("type") in ("file_citation", *_WEB_CITATIONS):
                 yield note, place
-
-
-def _cited(note: Mapping[str, Any], where: str) -> KnowledgeSource:
-    if note["type"] == "url_citation":
-        return KnowledgeSource(is_web=True)
-    uri, title = _either(note, "documentUri", "document_uri"), _either(note, "fileName", "file_name")
-    return _source({**note, "uri": uri, "title": title}, where)
 
 
 def _objects(values: Any, where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -135,16 +149,21 @@ def _source(value: Any, where: str) -> KnowledgeSource:
     if not isinstance(value, Mapping):
         raise InvalidRequest(where, "must be a source, a URI or a pointer")
     if "source_type" in value or "sourceType" in value:
-        return KnowledgeSource(pointer=pointer_from(value, where))
-    texts = {name: _written(value, name, where) for name in ("uri", "title", "text")}
+        flat = _flat(value, where)
+        pointer = _pointer(flat) if flat["source_type"] in SOURCE_TYPES else None
+        # One that leads nowhere costs its own source a code, not the request.
+        return KnowledgeSource(pointer=pointer, custom_metadata={} if pointer else flat)
+    if value.get("type") in _WEB_CITATIONS:
+        return KnowledgeSource(is_web=True)
+    uri = _written(value, "uri", where) or _written(value, "documentUri", where)
     store = _written(value, "fileSearchStore", where)
     document = _written(value, "documentName", where)
-    if document is None and texts["uri"] and _DOCUMENT_NAME.fullmatch(texts["uri"]):
-        document, texts["uri"] = texts["uri"], None
+    if document is None and uri and _DOCUMENT_NAME.fullmatch(uri):
+        document, uri = uri, None
     return KnowledgeSource(
-        uri=texts["uri"],
-        title=texts["title"],
-        text=texts["text"],
+        uri=uri,
+        title=_written(value, "title", where) or _written(value, "fileName", where),
+        text=_written(value, "text", where),
         custom_metadata=_metadata(
             _either(value, "customMetadata", "custom_metadata"), f"{where}.customMetadata"
         ),
@@ -218,13 +237,10 @@ def id_in(metadata: Mapping[str, Any]) -> str | None:
 
 def pointer_from(values: Mapping[str, Any], where: str) -> CanonicalDocumentPointer:
     """A pointer that a caller wrote out; InvalidRequest names what is missing or no text."""
-    values = _snake_keys(values)
+    values = _flat(values, where)
     source_type = values.get("source_type")
     if source_type not in SOURCE_TYPES:
         raise InvalidRequest(f"{where}.source_type", f"must be one of {', '.join(SOURCE_TYPES)}")
-    for each in fields(_POINTERS[source_type]):
-        if isinstance(values.get(each.name), Mapping | list):
-            raise InvalidRequest(f"{where}.{each.name}", "must be text")
     pointer = _pointer(values)
     if pointer is None:
         needed = list(_NEEDED[source_type])
@@ -288,8 +304,13 @@ def _either(values: Mapping[str, Any], camel: str, snake: str) -> Any:
     return values[camel] if values.get(camel) is not None else values.get(snake)
 
 
-def _snake_keys(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {_snake(name): value for name, value in values.items()}
+def _flat(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What a caller wrote as a pointer, in snake_case; InvalidRequest where a part of one is no text."""
+    flat = {_snake(name): value for name, value in values.items()}
+    for name in _PARTS & flat.keys():
+        if isinstance(flat[name], Mapping | list):
+            raise InvalidRequest(f"{where}.{name}", "must be text")
+    return flat
 
 
 def _snake(name: str) -> str:

@@ -213,8 +213,11 @@ def _same(path: str, other: str) -> bool:
     return [each.casefold() for each in path] == [each.casefold() for each in other]
 
 
-def _endpoint(endpoint: str | None) -> tuple[str, str, int | None] | None:
-    """An endpoint in the form two spellings of it share; None is the cloud's own."""
+def _endpoint(endpoint: str | None) -> tuple[str | int | None, ...] | None:
+    """An endpoint in the form two spellings of it share; None is the cloud's own.
+
+    What stands before the host or behind the port makes another endpoint, but for a slash at its end.
+    """
     if endpoint is None:
         return None
     try:
@@ -222,4 +225,5 @@ def _endpoint(endpoint: str | None) -> tuple[str, str, int | None] | None:
         port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
     except ValueError:
         return "", endpoint, -1  # equals no endpoint that is configured
-    return parts.scheme, (parts.hostname or "").lower(), port
+    user, path = parts.netloc.rpartition("@")[0], parts.path.rstrip("/")
+    return parts.scheme, user, (parts.hostname or "").lower(), port, path, parts.query, parts.fragment

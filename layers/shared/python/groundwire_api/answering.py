@@ -2,28 +2,34 @@
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestUnsupportedContentType,
     RequestValidationError,
 )
 
-from groundwire.errors import GroundwireError, frames
+from groundwire.errors import GroundwireError, InvalidRequest, frames
 from groundwire_api.asking import Refused
 from groundwire_api.problems import invalid, problem, problem_for
+
+_JSON_ONLY: Final = "must be application/json"
+_FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def resolver() -> APIGatewayHttpResolver:
     """A resolver that checks what comes in, and says what goes out as it is."""
-    return APIGatewayHttpResolver(
+    app = APIGatewayHttpResolver(
         enable_validation=True,
         response_validation_error_http_code=HTTPStatus.INTERNAL_SERVER_ERROR,
         serializer=encode,
     )
+    app.use(middlewares=[_refuse_what_nobody_reads])
+    return app
 
 
 def encode(shape: dict[str, Any]) -> str:
@@ -53,8 +59,12 @@ def answer_errors(app: APIGatewayHttpResolver, logger: Logger) -> None:
         logger.error("unexpected error", error=type(error).__name__, at=frames(error))
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", "Groundwire failed; it is logged.")
 
+    def invalid_fields(error: RequestValidationError) -> Response[str]:
+        # The fields of a form are none of ours: curl sends JSON as one where it is told no type.
+        return _wrong_type(error) if _is_form(app) else _invalid_fields(error)
+
     answers: dict[type[Exception], Callable[[Any], Response[str]]] = {
-        RequestValidationError: _invalid_fields,
+        RequestValidationError: invalid_fields,
         RequestUnsupportedContentType: _wrong_type,
         GroundwireError: problem_for,
         Refused: _refused,
@@ -67,12 +77,36 @@ def answer_errors(app: APIGatewayHttpResolver, logger: Logger) -> None:
     app.not_found(_no_such_route)
 
 
+def _refuse_what_nobody_reads(app: APIGatewayHttpResolver, go_on: NextMiddleware) -> Response[str]:
+    """A parameter with a slip in its name would change nothing, and nobody would know."""
+    if _is_form(app):
+        raise InvalidRequest("content-type", _JSON_ONLY)
+    known = {each.alias for each in app.context["_route"].dependant.query_params}
+    is_open = not app.current_event.path.startswith("/v1/")  # there a monitor may write what it likes
+    for name in {} if is_open else app.current_event.query_string_parameters or {}:
+        if name not in known and not name.startswith("X-Amz-"):  # a signature may stand there
+            raise InvalidRequest(name or '""', "is no parameter of this route")
+    return go_on(app)
+
+
+def _is_form(app: APIGatewayHttpResolver) -> bool:
+    """Whether the body was read as one: the resolver takes these types, and this API does not."""
+    kind = app.current_event.headers.get("content-type", "").strip()
+    return bool(app.current_event.body) and kind.startswith(_FORMS)
+
+
 def _invalid_fields(error: RequestValidationError) -> Response[str]:
-    return invalid([{"field": _field(each["loc"]), "problem": each["msg"]} for each in error.errors()])
+    return invalid([_invalid_field(each) for each in error.errors()])
+
+
+def _invalid_field(error: dict[str, Any]) -> dict[str, str]:
+    if error["type"] == "json_invalid":  # what stands for the field there is where the JSON ends
+        return {"field": "body", "problem": f"is no JSON, from character {error['loc'][-1] + 1} on"}
+    return {"field": _field(error["loc"]), "problem": error["msg"]}
 
 
 def _wrong_type(_: Exception) -> Response[str]:
-    return invalid([{"field": "content-type", "problem": "must be application/json"}])
+    return invalid([{"field": "content-type", "problem": _JSON_ONLY}])
 
 
 def _refused(_: Exception) -> Response[str]:

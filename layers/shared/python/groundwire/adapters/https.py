@@ -84,7 +84,7 @@ class Https:
             raise GroundwireUnavailable("no time was left to ask")
         timeout = httpx2.Timeout(left, connect=min(left, _CONNECT_S))
         with (
-            _failures(),
+            _failures(url),
             self._client.stream(
                 method, url, headers=dict(headers), content=body or None, timeout=timeout
             ) as response,
@@ -112,11 +112,14 @@ def _read(response: httpx2.Response, deadline: Deadline, max_bytes: int) -> byte
 
 
 @contextmanager
-def _failures() -> Iterator[None]:
-    """GroundwireUnavailable for httpx2's; from None, since the text of some of these quotes the URL."""
+def _failures(url: str) -> Iterator[None]:
+    """GroundwireUnavailable for httpx2's, with the host; from None, since the text of some quotes the URL."""
+    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition("?")[0]
     try:
         yield
     except httpx2.TimeoutException as error:
-        raise GroundwireUnavailable(f"there was no answer in time ({type(error).__name__})") from None
+        raise GroundwireUnavailable(
+            f"there was no answer from {host} in time ({type(error).__name__})"
+        ) from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise GroundwireUnavailable(f"there was no answer ({type(error).__name__})") from None
+        raise GroundwireUnavailable(f"there was no answer from {host} ({type(error).__name__})") from None

@@ -1,5 +1,6 @@
 """AWS Signature Version 4 for an HTTP API with IAM authorisation; botocore is imported with this module."""
 
+import os
 import re
 from collections.abc import Mapping
 from threading import Lock
@@ -22,13 +23,16 @@ class SigV4Signer:
     def __init__(self, host: str, region: str | None = None, session: Any = None) -> None:
         """`session`: boto3's or botocore's, else the usual chain of credentials.
 
-        `region`: that of the API's host name, else the session's. ConfigurationError where there is neither.
+        `region`: else the API's host name's, the session's or AWS_REGION. ConfigurationError without any.
         """
         self._session = session or Session()
         found = _HOST.fullmatch(host)
-        told = region or (found[1] if found else None) or _configured_region(self._session)
+        named = region or (found[1] if found else None) or _configured_region(self._session)
+        told = named or os.environ.get("AWS_REGION")  # AWS's other tools read it, botocore does not
         if not told:
-            raise ConfigurationError(f"the region of {host} cannot be told from its name: give it")
+            raise ConfigurationError(
+                f"the region of {host} cannot be told from its name: set AWS_REGION, or IamAuth's region"
+            )
         self._region: str = told
         self._lock = Lock()
         self._credentials: Any = None
