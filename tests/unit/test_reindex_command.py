@@ -26,6 +26,8 @@ def items(total: int, succeeded: int, failed: int = 0) -> dict[str, Any]:
 class Cloud:
     """The parts of AWS that the two commands talk to; every client is this object."""
 
+    region_name = "eu-west-1"
+
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
         self.executions: dict[str, list[dict[str, Any]]] = {}
