@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.includes import declare, find, fold
+from groundwire.includes import declare, find
 from groundwire.media_types import MARKDOWN
 from groundwire.pointers import Location
 from groundwire.roots import StorageRoot
@@ -29,9 +29,10 @@ def test_path(case: dict[str, Any]) -> None:
     (include,) = declare(location, MARKDOWN, content, len(content)).includes
     target, code = include.key, include.code
     if target is not None and "keys" in case:
-        # SharePoint's server does not mind letter case and answers with the stored name.
-        names = {fold(key) if source_type == "sharepoint" else key: key for key in case["keys"]}
-        target, code = find(target, lambda key: names.get(fold(key) if source_type == "sharepoint" else key))
+        # SharePoint's server does not mind letter case, does mind Unicode form, answers with the stored name.
+        same = str.casefold if source_type == "sharepoint" else str
+        names = {same(key): key for key in case["keys"]}
+        target, code = find(target, lambda key: names.get(same(key)))
     expect = case["expect"]
     if "target" in expect:
         assert (target, None if code == "self_include" else code) == (expect["target"], expect.get("warning"))

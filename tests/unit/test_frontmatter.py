@@ -160,8 +160,15 @@ def test_errors_behind_such_characters_stand_where_the_author_sees_them(char: st
 
 
 def test_stand_ins_do_not_meet_the_authors_own_private_characters() -> None:
-    private = "".join(map(chr, range(0xE000, 0xE010)))
+    private = "".join(map(chr, range(0xF0000, 0xF0010)))
     assert block(f"title: {private}\u2028{private}").title == f"{private}\u2028{private}"
+
+
+@pytest.mark.parametrize("start", [0xE000, 0xF0000], ids=hex)
+def test_no_author_can_use_up_the_stand_ins(start: int) -> None:
+    """Not with all 6,400 of the basic plane, nor with as many of another as a block can hold."""
+    private = "".join(map(chr, range(start, start + (6_400 if start == 0xE000 else 16_000))))
+    assert block(f"title: {private}\u2028\u2029\x85").title == f"{private}\u2028\u2029\x85"
 
 
 @pytest.mark.parametrize("char", ["\x0c", "\x0b", "\x00", "\x1c", "\x7f", "\ufffe"])
@@ -371,7 +378,17 @@ def test_a_hint_says_what_was_meant(line: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "hint"), [("*.md", "*"), ("@a.md", "@"), ("`a.md`", "`"), ("%a.md", "%"), ("a: b: c", "colon")]
+    ("entry", "hint"),
+    [
+        ("*.md", "*"),
+        ("@a.md", "@"),
+        ("[a.md, @b.md]", "@"),
+        ("[a.md, `b.md`]", "`"),
+        ("\ta.md", "tab"),
+        ("`a.md`", "`"),
+        ("%a.md", "%"),
+        ("a: b: c", "colon"),
+    ],
 )
 def test_a_hint_for_an_entry(entry: str, hint: str) -> None:
     found = only(block("includes:", f"  - {entry}"))
@@ -381,7 +398,7 @@ def test_a_hint_for_an_entry(entry: str, hint: str) -> None:
 
 def test_a_message_shows_the_authors_characters() -> None:
     found = only(block("title: \u2028 @", "x: @\u2028"))
-    assert "\ue000" not in found.message + found.hint
+    assert "\U000f0000" not in found.message + found.hint
 
 
 # -- F-8, F-9: keys -------------------------------------------------------------------------------
@@ -483,7 +500,7 @@ def test_the_first_hundred_entries_count_as_written(count: int, too_many: bool) 
 # -- any bytes ------------------------------------------------------------------------------------
 
 WORDS = r"--- ... title: includes: - [ ] { : &a *a !x ' \ # | > % <!-- --> canonical_path: ../x.md 7 ~ ä"
-BLANKS = ("  - a.md", '"', "\n", "\r", "\r\n", "\t", "\0", "\ufeff", "\u2028", "\ue000", " ")
+BLANKS = ("  - a.md", '"', "\n", "\r", "\r\n", "\t", "\0", "\ufeff", "\u2028", "\U000f0000", " ")
 PIECES = st.sampled_from([word.encode() for word in (*WORDS.split(" "), *BLANKS)])
 DOCUMENTS = st.lists(PIECES | st.binary(max_size=4), max_size=30).map(b"".join)
 

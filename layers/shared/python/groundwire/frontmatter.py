@@ -38,6 +38,7 @@ _NOT_STRING: Final = re.compile(
 
 # libyaml ends lines at these three, rule F-2 does not: they are masked while it looks.
 _EXTRA_LINE_ENDS: Final = "\x85\u2028\u2029"
+_PRIVATE_USE: Final = range(0xF0000, 0xFFFFE)
 _UNREADABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _KEYS: Final = ("title", "canonical_path", "includes")
 _NEAR_MISSES: Final = {key.replace("_", "").rstrip("s"): key for key in _KEYS}
@@ -167,11 +168,15 @@ class _Composer(CParser, BaseResolver):
 
 
 class _Masks:
-    """Stand-ins, one for one, for the characters libyaml would take for line ends."""
+    """Stand-ins, one for one, for the characters libyaml would take for line ends.
+
+    They are private-use characters of four bytes each: more of them exist than a block has room for.
+    """
 
     def __init__(self, text: str) -> None:
-        spare = (chr(code) for code in range(0xE000, 0xF900) if chr(code) not in text)
-        pairs = [(mark, next(spare)) for mark in _EXTRA_LINE_ENDS if mark in text]
+        used = set(text)
+        spare = (chr(code) for code in _PRIVATE_USE if chr(code) not in used)
+        pairs = [(mark, next(spare)) for mark in _EXTRA_LINE_ENDS if mark in used]
         self._hide = str.maketrans(dict(pairs))
         self._show = str.maketrans({mask: mark for mark, mask in pairs})
 
@@ -321,7 +326,7 @@ def _yaml_error(error: yaml.YAMLError, text: str, masks: _Masks) -> Finding:
         line, column = len(before) - 1, len(before[-1])
         problem = f"character U+{ord(bad[0]):04X} is not allowed" if bad else "unreadable input"
     lines = re.split(r"\r\n|\r|\n", text)
-    hint = _yaml_hint(masks.show(lines[line]) if line < len(lines) else "")
+    hint = _yaml_hint(masks.show(lines[line]) if line < len(lines) else "", column)
     message = masks.show(f"The frontmatter is not valid YAML: {problem or 'it cannot be read'}.")
     return finding("yaml_error", message, line=line + 1, column=column + 1, hint=hint)
 
@@ -329,10 +334,15 @@ def _yaml_error(error: yaml.YAMLError, text: str, masks: _Masks) -> Finding:
 _VALUE_START: Final = re.compile(r"^\s*(?:-\s+)*(?:[^\s:#'\"]+:\s+)?(?P<value>\S.*)?$")
 
 
-def _yaml_hint(line: str) -> str | None:
-    """What the author most likely meant to write on this line."""
+def _yaml_hint(line: str, column: int) -> str | None:
+    """What the author most likely meant to write on this line, which stops making sense at `column`."""
     if re.match(r"[ ]*\t", line):
         return "Indent with spaces; this line begins with a tab."
+    stop = line[column : column + 1]
+    if stop == "\t":
+        return "Write a space in place of the tab."
+    if stop and stop in "@`%":
+        return f"Put the value between quotes: it begins with {stop}."
     found = _VALUE_START.match(line)
     value = (found["value"] if found else None) or ""
     if value.startswith("{{"):
