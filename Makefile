@@ -4,7 +4,7 @@ env ?= dev
 port ?=
 
 # Our own environment and programs first: the CDK app runs as `python -m infra.app`. Containers often tell Python to
-# keep no bytecode: each process would then compile aws_cdk anew, for seven seconds.
+# keep no bytecode: each process would then compile aws_cdk anew, which takes longer than using it.
 run := PATH="$(CURDIR)/.venv/bin:$(CURDIR)/.build/bin:$$PATH" PYTHONDONTWRITEBYTECODE=
 cdk := $(run) CDK_DISABLE_CLI_TELEMETRY=true CDK_DISABLE_VERSION_CHECK=1 node node_modules/aws-cdk/bin/cdk
 

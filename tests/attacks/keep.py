@@ -21,7 +21,7 @@ from groundwire.settings import GoogleSettings, MicrosoftSettings, StorageRootSe
 from local.servers.loopback import Answer, LoopbackServer, Request
 from tests.cloud import Cloud
 from tests.contracts.token_servers import TokenServer
-from tests.integration.driving import index
+from tests.integration.driving import index, upload
 from tests.integration.gateway import Gateway
 from tests.integration.test_access import READER
 from tests.integration.test_external_stores import DRIVE, STORE, World
@@ -200,3 +200,12 @@ def outside(shared_cloud: Cloud, gcs_endpoint: str) -> Iterator[Keep]:
     """For all tests of a module, which only add to it."""
     with pytest.MonkeyPatch.context() as patch:
         yield from _kept(shared_cloud, gcs_endpoint, patch)
+
+
+@pytest.fixture(scope="module")
+def entitled(shared_cloud: Cloud) -> Cloud:
+    """One planted document, for one role, one group and one scope alone."""
+    readers = (READER, "group:staff", "scope:kb.read")
+    shared_cloud.wire(shared_cloud.root(readers=readers, writers=readers))
+    upload(shared_cloud, {"a.md": f"---\ntitle: {PLANTED}\n---\n{PLANTED}"})
+    return shared_cloud

@@ -6,7 +6,7 @@ import pytest
 
 from tests.attacks.keep import PLANTED
 from tests.cloud import Cloud
-from tests.integration.driving import get, post, upload
+from tests.integration.driving import get, post
 from tests.integration.test_access import READER, iam, jwt
 from tests.integration.test_uploads import ask
 
@@ -59,17 +59,9 @@ NOBODY: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def kb(shared_cloud: Cloud) -> Cloud:
-    entitled = (READER, "group:staff", "scope:kb.read")
-    shared_cloud.wire(shared_cloud.root(readers=entitled, writers=entitled))
-    upload(shared_cloud, {"a.md": f"---\ntitle: {PLANTED}\n---\n{PLANTED}"})
-    return shared_cloud
-
-
 @pytest.mark.parametrize("caller", CLOSE.values(), ids=CLOSE.keys())
-def test_who_is_almost_a_reader_is_none(kb: Cloud, caller: dict[str, Any]) -> None:
-    uri = kb.uri("a.md")
+def test_who_is_almost_a_reader_is_none(entitled: Cloud, caller: dict[str, Any]) -> None:
+    uri = entitled.uri("a.md")
     answers = [post("/v1/compose", {"uri": uri}, caller), post("/v1/ground", {"sources": [uri]}, caller)]
     answers += [get(path, caller, uri=uri) for path in ("/v1/documents", "/v1/graph", "/v1/dependents")]
     assert [each.status for each in answers] == [404, 200, 404, 404, 404]
@@ -80,6 +72,6 @@ def test_who_is_almost_a_reader_is_none(kb: Cloud, caller: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("caller", NOBODY.values(), ids=NOBODY.keys())
-def test_who_is_not_vouched_for_is_nobody(kb: Cloud, caller: dict[str, Any]) -> None:
-    assert post("/v1/compose", {"uri": kb.uri("a.md")}, caller).status == 403
+def test_who_is_not_vouched_for_is_nobody(entitled: Cloud, caller: dict[str, Any]) -> None:
+    assert post("/v1/compose", {"uri": entitled.uri("a.md")}, caller).status == 403
     assert ask({"path": "a.md"}, caller).status == 403

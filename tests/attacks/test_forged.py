@@ -9,7 +9,7 @@ import pytest
 from tests.attacks.keep import PLANTED
 from tests.captured import http_request
 from tests.cloud import Cloud
-from tests.integration.driving import get, post, send, upload
+from tests.integration.driving import get, post, send
 from tests.integration.logs import writing
 from tests.integration.test_access import READER, jwt, role, without_times
 from tests.integration.test_uploads import ask
@@ -70,18 +70,10 @@ UNKNOWN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def kb(shared_cloud: Cloud) -> Cloud:
-    entitled = (READER, "group:staff", "scope:kb.read")
-    shared_cloud.wire(shared_cloud.root(readers=entitled, writers=entitled))
-    upload(shared_cloud, {"a.md": f"---\ntitle: {PLANTED}\n---\n{PLANTED}"})
-    return shared_cloud
-
-
 @pytest.mark.parametrize("caller", OUTSIDERS.values(), ids=OUTSIDERS.keys())
 @pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS.keys())
-def test_no_header_makes_a_caller(kb: Cloud, headers: dict[str, str], caller: Any) -> None:
-    uri = kb.uri("a.md")
+def test_no_header_makes_a_caller(entitled: Cloud, headers: dict[str, str], caller: Any) -> None:
+    uri = entitled.uri("a.md")
     for path, body in (("/v1/ground", {"sources": [uri]}), ("/v1/compose", {"uri": uri})):
         plain = post(path, body, caller)
         assert without_times(post(path, body, caller, headers)) == without_times(plain)
@@ -98,33 +90,33 @@ def test_no_header_makes_a_caller(kb: Cloud, headers: dict[str, str], caller: An
 
 @pytest.mark.parametrize("caller", OUTSIDERS.values(), ids=OUTSIDERS.keys())
 @pytest.mark.parametrize("more", BODIES.values(), ids=BODIES.keys())
-def test_no_context_makes_a_caller(kb: Cloud, more: dict[str, Any], caller: Any) -> None:
+def test_no_context_makes_a_caller(entitled: Cloud, more: dict[str, Any], caller: Any) -> None:
     for path, body in (
-        ("/v1/ground", {"sources": [kb.uri("a.md")]}),
-        ("/v1/compose", {"uri": kb.uri("a.md")}),
+        ("/v1/ground", {"sources": [entitled.uri("a.md")]}),
+        ("/v1/compose", {"uri": entitled.uri("a.md")}),
     ):
         assert without_times(post(path, body | more, caller)) == without_times(post(path, body, caller))
 
 
 @pytest.mark.parametrize("more", UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_no_field_makes_a_caller(kb: Cloud, more: dict[str, Any]) -> None:
+def test_no_field_makes_a_caller(entitled: Cloud, more: dict[str, Any]) -> None:
     for path, body in (
-        ("/v1/ground", {"sources": [kb.uri("a.md")]}),
-        ("/v1/compose", {"uri": kb.uri("a.md")}),
+        ("/v1/ground", {"sources": [entitled.uri("a.md")]}),
+        ("/v1/compose", {"uri": entitled.uri("a.md")}),
     ):
         assert post(path, body | more, role("app")).status == 400
     assert ask({"path": "a.md", **more}, role("app")).status == 400
 
 
-def test_no_query_makes_a_caller(kb: Cloud) -> None:
+def test_no_query_makes_a_caller(entitled: Cloud) -> None:
     query = {"principal": READER, "groups": "staff", "userId": READER, "X-Amz-Credential": READER}
     for name, value in query.items():
-        answer = get("/v1/documents", role("app"), uri=kb.uri("a.md"), **{name: value})
+        answer = get("/v1/documents", role("app"), uri=entitled.uri("a.md"), **{name: value})
         assert answer.status == (404 if name.startswith("X-Amz-") else 400)
         assert PLANTED not in answer.body
 
 
-def test_nobody_uploads_by_what_they_say(kb: Cloud) -> None:
+def test_nobody_uploads_by_what_they_say(entitled: Cloud) -> None:
     for caller in OUTSIDERS.values():
         refused = ask({"path": "a.md", "root": "kb"}, caller)
         assert refused.status == 400
@@ -132,10 +124,10 @@ def test_nobody_uploads_by_what_they_say(kb: Cloud) -> None:
         assert "X-Amz-Signature" not in refused.body
 
 
-def test_debug_records_are_not_had_by_saying_who_one_is(kb: Cloud) -> None:
+def test_debug_records_are_not_had_by_saying_who_one_is(entitled: Cloud) -> None:
     """P-3: for callers who are named for it, by the platform's word."""
-    kb.environment(GROUNDWIRE_DEBUG_CALLERS=json.dumps([READER, "group:staff"]))
-    body = {"uri": kb.uri("a.md"), "ctx": {"userId": READER}}
+    entitled.environment(GROUNDWIRE_DEBUG_CALLERS=json.dumps([READER, "group:staff"]))
+    body = {"uri": entitled.uri("a.md"), "ctx": {"userId": READER}}
     with writing() as written:
         for headers in HEADERS.values():
             for caller in OUTSIDERS.values():

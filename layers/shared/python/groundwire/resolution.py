@@ -96,10 +96,8 @@ def _from_metadata(metadata: Any) -> list[KnowledgeSource]:
         return _from_chunks(metadata, "groundingMetadata")
     found: list[KnowledgeSource] = []
     for candidate, where in candidates:
-        inner, at = (
-            _either(candidate, "groundingMetadata", "grounding_metadata"),
-            f"{where}.groundingMetadata",
-        )
+        inner = _either(candidate, "groundingMetadata", "grounding_metadata")
+        at = f"{where}.groundingMetadata"
         if not isinstance(inner, Mapping | None):
             raise InvalidRequest(at, "must be an object")
         found += _from_chunks(inner or {}, at)
